@@ -18,7 +18,7 @@ from pathlib import Path
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: figures are for one core
 
 from analysisbench import analyzed_nodes, features, forest, live_analyzer
-from benchmark_report import Row, one_core, report
+from benchmark_report import Row, report, use_single_core
 from reveal_analyzer.kernels import backend
 from reveal_analyzer.kernels.selection import use_fastest
 from reveal_contract.settings import MODES, AnalyzerSettings
@@ -33,7 +33,7 @@ def main() -> None:
     given = parser().parse_args()
     as_in_the_image()
     warnings.simplefilter("ignore")
-    one_core()
+    use_single_core()
     tiers = [backend.NUMPY]
     item = use_fastest()
     print(item)
@@ -46,7 +46,7 @@ def main() -> None:
         rows += features.family_costs(given.channels)
         for width, windows in ((FOREST, 1), (FOREST, 256), (33 * given.channels, 1)):
             rows += forest.compare(width, windows, tiers)
-    recorded = of_one_table(slices(given.recording, given.recorded, given.channels))
+    recorded = of_same_table(slices(given.recording, given.recorded, given.channels))
     rows += analyzed_nodes.costs(recorded, MODES)
     theirs = {} if given.only_live else papers_window(rows)
     for mode, count in (("online", given.nodes), ("paper", given.paper_nodes)):
@@ -63,7 +63,7 @@ GOALS = {
 }
 
 
-def of_one_table(recorded: list[Slice]) -> list[Slice]:
+def of_same_table(recorded: list[Slice]) -> list[Slice]:
     """Equal tables are the same object, as the reader of a stream hands them out."""
     table = recorded[0][1]
     return [(message, table) for message, _ in recorded]
@@ -79,7 +79,8 @@ def papers_window(rows: list[Row]) -> Row:
 def on_redis(recorded: list[Slice], mode: str, count: int, seconds: int, theirs: Row) -> list[Row]:
     settings = AnalyzerSettings(mode=mode)
     warm = [
-        analyzed_nodes.Node(recorded, settings, analyzed_nodes.PAST + age) for age in range(AGES)
+        analyzed_nodes.Node(recorded, settings, analyzed_nodes.HISTORY_S + age)
+        for age in range(AGES)
     ]
     channels = len(recorded[0][1].fast) + len(recorded[0][1].slow)
     row: Row = {"what": f"live Redis, mode {mode}", "channels": channels, **theirs}

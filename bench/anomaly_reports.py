@@ -34,10 +34,10 @@ from reveal_contract.settings import AnalyzerSettings  # noqa: E402
 from support.api_server import Kube  # noqa: E402
 
 COUNT, PROFILE = 10_000, "bench"
-_HELD = 1000  # writes timed at the beginning, and at the end
+_TIMED = 1000  # writes timed at the beginning, and at the end
 
 
-def told(directories: Sequence[Path]) -> list[Finding]:
+def findings_of(directories: Sequence[Path]) -> list[Finding]:
     """Every state of every finding of the recordings."""
     found = []
     for session in (session for directory in directories for session in sessions(directory)):
@@ -45,10 +45,10 @@ def told(directories: Sequence[Path]) -> list[Finding]:
         for item in session.read():
             updates = analyzer.analyze(item.message, item.table)
             found += [u.finding for u in updates if u.change is not FindingChange.SUSPECTED]
-    return found or [_made_up()]
+    return found or [_example_finding()]
 
 
-def _made_up() -> Finding:
+def _example_finding() -> Finding:
     item = tuple(
         Evidence(f"cpu.metric{n}", "level", "", "123.4", "1.2", "ns/s", "up", "user")
         for n in range(6)
@@ -117,8 +117,8 @@ def measure(kube: Kube, running: plane.ControlPlane, findings: Sequence[Finding]
         ("report, p99", statistics.quantiles(bare, n=100)[98], "bytes"),
         ("report, largest allowed", MAX_BYTES, "bytes"),
         ("with managedFields, p99", statistics.quantiles(whole, n=100)[98], "bytes"),
-        ("create and status, first thousand, median", statistics.median(taken[:_HELD]), "ms"),
-        ("create and status, last thousand, median", statistics.median(taken[-_HELD:]), "ms"),
+        ("create and status, first thousand, median", statistics.median(taken[:_TIMED]), "ms"),
+        ("create and status, last thousand, median", statistics.median(taken[-_TIMED:]), "ms"),
         ("create and status, p99", statistics.quantiles(taken, n=100)[98], "ms"),
         ("list of all, one request", seconds(lambda: kube.request("GET", path)), "s"),
         ("list of 500, the first page",
@@ -141,7 +141,7 @@ def main() -> None:
     if absent := binaries.missing(binaries.NEEDED):
         print(f"not measured, no {', '.join(absent)}: `make assets` builds them")
         return
-    findings = told(directories)
+    findings = findings_of(directories)
     with plane.running(plane.Options(controllers=False)) as running:
         kube = Kube(running.kubeconfig)
         kube.install(*sorted((ROOT / "crds").glob("*.yaml")))

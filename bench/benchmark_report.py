@@ -21,7 +21,7 @@ _PACKAGES = ("numpy", "scipy", "scikit-learn", "tsfresh", "pandas", "zstandard",
 Row = dict[str, str | float]
 
 
-def one_core() -> None:
+def use_single_core() -> None:
     """Keep the linear algebra on one thread: figures are for one core."""
     threadpool_limits(1)
 
@@ -47,14 +47,14 @@ def report(name: str, rows: Sequence[Row], **notes: Any) -> None:
     result = {"bench": name, "machine": machine(), **notes, "rows": list(rows)}
     (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
     columns = list(dict.fromkeys(column for row in rows for column in row))
-    cells = [columns, *([shown(row.get(column, "")) for column in columns] for row in rows)]
+    cells = [columns, *([formatted(row.get(column, "")) for column in columns] for row in rows)]
     widths = [max(len(line[index]) for line in cells) for index in range(len(columns))]
     for line in cells:
         pairs = zip(line, widths, strict=True)
         print("  ".join(cell.ljust(width) for cell, width in pairs).rstrip())
 
 
-def shown(value: str | float) -> str:
+def formatted(value: str | float) -> str:
     if isinstance(value, str):
         return value
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"

@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     result = {"faults": faults, "healthy": healthy, "totals": totals}
     asked.out.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
     tables = [*table(faults), "", *(healthy_table(healthy) if healthy else ()), ""]
-    for line in (*tables, *_said(totals)):
+    for line in (*tables, *_summary_lines(totals)):
         print(line)
     return 0
 
@@ -97,7 +97,7 @@ def _grouped(rows: Iterable[Row], key: str) -> dict[str, list[Row]]:
     return found
 
 
-def _said(totals: Row) -> list[str]:
+def _summary_lines(totals: Row) -> list[str]:
     names = (*COLUMNS, *COUNTS, "resolved")
     shares = [f"{name} {100 * totals[name]:.0f} %" for name in names]
     late = "never" if totals["p95_s"] is None else f"{totals['p95_s']:.1f} s"

@@ -40,7 +40,7 @@ GOAL = (
     "ASD 1-6: report .471/.610/.779, online .282/.264/.622; quiet@50 .66"
 )
 
-Place = tuple[Path, int | None]  # a folder, and the seconds between its samples
+DataFolder = tuple[Path, int | None]  # a folder, and the seconds between its samples
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -64,19 +64,19 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="bench/detection", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("data", nargs="+", type=_place, metavar="DIR[:SECONDS]")
+    parser.add_argument("data", nargs="+", type=_data_folder, metavar="DIR[:SECONDS]")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these detectors")
     parser.add_argument("--cli", action="store_true", help="through `reveal analyze`, too")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="machines at a time")
     return parser
 
 
-def _place(text: str) -> Place:
+def _data_folder(text: str) -> DataFolder:
     folder, _, period = text.partition(":")
     return Path(folder), int(period) if period else None
 
 
-def _rows(place: Place, chosen: dict[str, Detector], jobs: int) -> list[Row]:
+def _rows(place: DataFolder, chosen: dict[str, Detector], jobs: int) -> list[Row]:
     folder, period = place
     found = list(machines(folder, period))
     with ProcessPoolExecutor(jobs) as pool:

@@ -32,7 +32,7 @@ from faultbench.recorder import Recorder, RecordError, Timing
 from faultbench.recording_index import IndexFileError
 from faultbench.sessions import NothingToJudgeError, Session, sessions
 from faultbench.step_loss import STEPS
-from host_cleanup import interruptible, say
+from host_cleanup import interruptible, log
 from reveal_cli.faults import (
     FAULTS,
     Fault,
@@ -117,9 +117,9 @@ def _list(faults: Sequence[Fault], scratch: Path) -> None:
 def _record(asked: argparse.Namespace, faults: Sequence[Fault]) -> None:
     for workload in asked.workloads:
         job = partial(Workload, log=asked.record / STEPS) if workload == "train" else Workload
-        Recorder(asked.record, asked.scratch, Timing(), say, job).faults(workload, faults)
+        Recorder(asked.record, asked.scratch, Timing(), log, job).faults(workload, faults)
     if asked.healthy:
-        Recorder(asked.record, asked.scratch, Timing(), say).healthy(asked.healthy)
+        Recorder(asked.record, asked.scratch, Timing(), log).healthy(asked.healthy)
 
 
 def _replay(asked: argparse.Namespace, only: set[str] | None) -> None:

@@ -22,7 +22,7 @@ from faultbench.recorder import Recorder, RecordError, Timing
 from faultbench.sessions import sessions
 from faultbench.step_loss import HARM, STEPS
 from faultbench.untuned_stressors import STRANGERS
-from host_cleanup import interruptible, say
+from host_cleanup import interruptible, log
 from reveal_cli.faults import FaultError, LedgerError
 from reveal_cli.workloads import Workload, WorkloadError
 from reveal_contract.settings import AnalyzerSettings
@@ -52,7 +52,7 @@ def record(folder: Path, threads: int, only: Sequence[str]) -> None:
         for stranger in STRANGERS
         if not only or stranger.name.removeprefix("stress_") in only
     ]
-    Recorder(folder, Path("/var/tmp"), Timing(), say, job).faults("train", faults)
+    Recorder(folder, Path("/var/tmp"), Timing(), log, job).faults("train", faults)
 
 
 def judged(folder: Path) -> list[Row]:
@@ -73,12 +73,12 @@ def row(folder: str, outcome: Outcome) -> Row:
         "lost %": round(100 * (outcome.case.lost or 0.0), 1),
         "found s": "" if outcome.found is None else round(outcome.found, 1),
         "by": outcome.by,
-        "subsystem": told(outcome, outcome.subsystem_right),
-        "subject": told(outcome, bool(outcome.subject_right)),
+        "subsystem": verdict(outcome, outcome.subsystem_right),
+        "subject": verdict(outcome, bool(outcome.subject_right)),
     }
 
 
-def told(outcome: Outcome, right: bool) -> str:
+def verdict(outcome: Outcome, right: bool) -> str:
     if outcome.found is None:
         return ""
     return "right" if right else "wrong"

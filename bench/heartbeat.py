@@ -25,8 +25,8 @@ from benchmark_report import report
 from faultbench.sessions import sessions
 from faultbench.stats import rate_interval
 from heartbeatbench import evaluation, recorder, schedule, step_log
-from heartbeatbench.evaluation import Error, Played, Seen
-from host_cleanup import interruptible, say
+from heartbeatbench.evaluation import Detected, Error, Played
+from host_cleanup import interruptible, log
 from reveal_analyzer.heartbeat.reference import WINDOWS
 from reveal_cli.faults import LedgerError
 from reveal_cli.workloads import CGROUP_PREFIX, WorkloadError
@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             os.environ["PYTHONPATH"] = os.pathsep.join(
                 [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
             )
-            recorder.record(asked.record, asked.scratch, say, asked.seconds)
+            recorder.record(asked.record, asked.scratch, log, asked.seconds)
         if asked.replay:
             _replay(asked.replay, asked.healthy)
         elif asked.healthy:
@@ -77,18 +77,18 @@ def _replay(directory: Path, healthy: Sequence[Path]) -> None:
         rows.append(row)
         every += mine
         found += detected
-    for line in (*_summary(every, found), *_told(session, played), *_healthy(healthy)):
+    for line in (*_summary(every, found), *_update_lines(session, played), *_healthy(healthy)):
         print(line)
     windows = {
         str(window): {"p50": round(middle, 2), "p90": round(high, 2), "readings": count}
         for window, (middle, high, count) in evaluation.spread(every).items()
     }
-    report("heartbeat", rows, windows=windows, told=[asdict(item) for item in played.told])
+    report("heartbeat", rows, windows=windows, updates=[asdict(item) for item in played.updates])
 
 
 def _judged(
     directory: Path, session: schedule.Session, job: schedule.JobPlan, played: Played
-) -> tuple[dict[str, Any], list[Error], list[Seen]]:
+) -> tuple[dict[str, Any], list[Error], list[Detected]]:
     """One job: a row of figures, its errors, and which of its slowdowns were seen."""
     steps = step_log.read(recorder.log_of(directory, job.name), session.start_ns)
     subject = recorder.cgroup(job.name).path
@@ -96,9 +96,9 @@ def _judged(
     episodes = [*job.episodes, *([session.hog] if session.hog else [])]
     edges = {edge for episode in episodes for edge in (episode.begin, episode.end)}
     mine = list(evaluation.errors(read, steps, edges))
-    detected = [item for each in episodes if (item := evaluation.seen(job.name, mine, each))]
+    detected = [item for each in episodes if (item := evaluation.detected(job.name, mine, each))]
     baseline = steps.mean(0.0, schedule.LEARNED_S)
-    false = evaluation.false_slowdowns(played.told, subject, steps, baseline)
+    false = evaluation.false_slowdowns(played.updates, subject, steps, baseline)
     row: dict[str, Any] = {"job": job.name, "step_s": round(baseline or 0.0, 3)}
     row["locked_s"] = "never" if read.locked is None else round(read.locked)
     row["read_share"] = round(read.seconds / max(played.seconds, 1), 2)
@@ -108,7 +108,7 @@ def _judged(
     return row, mine, detected
 
 
-def _summary(every: list[Error], found: list[Seen]) -> Iterator[str]:
+def _summary(every: list[Error], found: list[Detected]) -> Iterator[str]:
     for window, (middle, high, count) in evaluation.spread(every).items():
         yield f"{window:>3} s: error p50 {middle:.2f}, p90 {high:.2f} points ({count} readings)"
     for window in WINDOWS:
@@ -121,9 +121,9 @@ def _summary(every: list[Error], found: list[Seen]) -> Iterator[str]:
         yield f"{window:>3} s: slowdowns seen: {', '.join(parts) or 'none fits'}"
 
 
-def _told(session: schedule.Session, played: Played) -> Iterator[str]:
-    for item in played.told:
-        yield f"  told at {item.at:.0f} s: {item.change} {item.claim}"
+def _update_lines(session: schedule.Session, played: Played) -> Iterator[str]:
+    for item in played.updates:
+        yield f"  told at {item.seconds:.0f} s: {item.change} {item.claim}"
     for name in session.bystanders:
         job = played.jobs.get(f"/{CGROUP_PREFIX}{name}")
         yield f"{name}: {job.seconds if job else 0} s with a heartbeat of {played.seconds} s"
@@ -140,7 +140,7 @@ def _healthy(directories: Sequence[Path]) -> Iterator[str]:
             seconds += played.seconds
             locked = {name: job.seconds for name, job in played.jobs.items() if job.seconds}
             locks += sum(locked.values())
-            false_alarms += [each for each in played.told if each.change == "Opened"]
+            false_alarms += [each for each in played.updates if each.change == "Opened"]
             yield f"{session.name}: {played.seconds} s, read: {locked or 'nothing'}"
     if directories:
         low, high = rate_interval(len(false_alarms), seconds / 3600)

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmark_report import Row, one_core, report
+from benchmark_report import Row, report, use_single_core
 from reveal_cli.broker import Broker
 
 SETTLE_S, PAUSE_S = 8.0, 0.3
@@ -33,7 +33,7 @@ PERIODS_MS = (100, 500, 1000)
 
 def train(count: Any) -> None:
     """Forward and backward through two layers, over and over; ``count`` gets the steps."""
-    one_core()
+    use_single_core()
     rng = np.random.default_rng(0)
     inputs, first, second = (rng.normal(size=size) for size in ((64, 256), (256, 512), (512, 64)))
     while True:
@@ -47,7 +47,7 @@ def train(count: Any) -> None:
 
 def stream(count: Any) -> None:
     """Triad over arrays that no cache holds: bound by memory bandwidth."""
-    one_core()
+    use_single_core()
     left, right, out = (np.ones(1 << 21) for _ in range(3))
     while True:
         np.multiply(right, 3.0, out=out)

@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from benchmark_report import Row, report
 from faultbench.recording_index import IndexFileError, read_index
-from host_cleanup import interruptible, say
+from host_cleanup import interruptible, log
 from paperbench import recorder, reproducibility, traces, window_settings, workloads
 from reveal_cli import metric_selection
 from reveal_cli.commands.select import as_json
@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             os.environ["PYTHONPATH"] = os.pathsep.join([here, *others])
             names = tuple(asked.only or workloads.names())
             plan = recorder.Plan(names, asked.runs, asked.seconds)
-            recorder.record(asked.record, asked.scratch, plan, say)
+            recorder.record(asked.record, asked.scratch, plan, log)
         if asked.replay or asked.cycle:
             _replay(asked.replay, asked.cycle)
     except ERRORS as error:
@@ -121,7 +121,7 @@ def _judged(name: str, recorded: traces.Traces, rows: list[Row]) -> dict[str, An
         "workloadMetricPairs": metrics,
         "significantShare": round(significant / max(metrics, 1), 4),
         "byWorkload": [each.row() for each in tested],
-        "notSignificant": {each.workload: list(each.not_told) for each in tested},
+        "notSignificant": {each.workload: list(each.not_compared) for each in tested},
     }
 
 

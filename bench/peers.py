@@ -89,7 +89,7 @@ class Peer:
     channels: Callable[[], float]  # samples a second over ``hertz``
     scrape: str = ""  # a page to fetch at the rate
     settle: float = SETTLE_S
-    seen: list[float] = field(default_factory=list)
+    samples: list[float] = field(default_factory=list)
     count: float = 0
 
 
@@ -256,15 +256,15 @@ def measured(peer: Peer, seconds: float) -> float:
 def measure(peers: Sequence[Peer], rounds: int, seconds: float) -> None:
     for number in range(rounds):
         for peer in peers:
-            peer.seen.append(measured(peer, seconds))
-            print(f"round {number + 1}: {peer.name}: {peer.seen[-1]:.2f} %", file=sys.stderr)
+            peer.samples.append(measured(peer, seconds))
+            print(f"round {number + 1}: {peer.name}: {peer.samples[-1]:.2f} %", file=sys.stderr)
 
 
 def row(peer: Peer, floor: float) -> Row:
-    percent = statistics.median(peer.seen)
+    percent = statistics.median(peer.samples)
     result: Row = {
         "what": peer.name, "channels": round(peer.count), "% of a core": percent,
-        "least": min(peer.seen), "most": max(peer.seen), "x floor": percent / floor,
+        "least": min(peer.samples), "most": max(peer.samples), "x floor": percent / floor,
     }  # fmt: skip
     if peer.count:
         result["ms per 1,000"] = 10 * percent / (peer.count * peer.hertz / 1000)
@@ -317,7 +317,7 @@ def main() -> None:
             peers += [*netdata_peers(folder), *exporter_peers(), *pcp_peers(folder)]
             peers += tool_peers(folder)
         measure(peers, given.rounds, given.seconds)
-    base = statistics.median(peers[0].seen)
+    base = statistics.median(peers[0].samples)
     name = "peers-own" if given.own else "peers"
     name += f"-{given.containers}-containers" if given.containers else ""
     report(name, [row(peer, base) for peer in peers], containers=given.containers)

@@ -29,7 +29,7 @@ from support.api_server import Kube, condition, wait_for  # noqa: E402
 NAMESPACE = "reveal-system"
 POOL = "pool"
 WRITES = ("create", "patch", "update", "delete")
-_READY_S, _MADE_S, _SETTLE_S = 60.0, 300.0, 20.0
+_READY_S, _ACCEPTED_S, _SETTLE_S = 60.0, 300.0, 20.0
 _RATE = "reveal_operator_reconcile_seconds"
 
 
@@ -97,7 +97,7 @@ def make_profiles(kube: Kube, profiles: int) -> None:
         kube.create({**body, "metadata": {"name": f"pool-{number:02d}"}, "spec": spec})
 
 
-def told(kube: Kube, profiles: int, nodes: int) -> bool:
+def is_accepted(kube: Kube, profiles: int, nodes: int) -> bool:
     """Whether every profile says that it has children, and all nodes are counted."""
     found = [profile.get("status", {}) for profile in kube.items(API_VERSION, PROFILE_KIND)]
     conditions = [condition({"status": item}, "SpecAccepted") for item in found]
@@ -126,7 +126,11 @@ def measure(system: Cluster, nodes: int, profiles: int, idle: float) -> list[Row
     make_nodes(system.kube, nodes, profiles)
     began = time.monotonic()
     make_profiles(system.kube, profiles)
-    wait_for(lambda: told(system.kube, profiles, nodes), _MADE_S, "all profiles say their nodes")
+    wait_for(
+        lambda: is_accepted(system.kube, profiles, nodes),
+        _ACCEPTED_S,
+        "all profiles say their nodes",
+    )
     until_accepted = time.monotonic() - began
     time.sleep(_SETTLE_S)  # pods of a thousand nodes are made twenty a second
     while len(system.kube.items("v1", "Pod", NAMESPACE)) < nodes:

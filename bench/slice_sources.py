@@ -29,7 +29,7 @@ def slices(path: Path | None, seconds: int, channels: int) -> list[Slice]:
 def _first(read: Iterable[Slice], seconds: int, channels: int) -> list[Slice]:
     # the first slice has no differences yet
     trimmed = [
-        _cut(recorded, channels) for index, recorded in enumerate(read) if 0 < index <= seconds
+        _trimmed(recorded, channels) for index, recorded in enumerate(read) if 0 < index <= seconds
     ]
     # a host whose channels changed on the way: only those of one table compare
     commonest, _ = Counter(table.key for _, table in trimmed).most_common(1)[0]
@@ -51,7 +51,7 @@ def recorded(path: Path) -> Iterator[Slice]:
             yield wire.decode(record.data, wire.gauges(record.table)), record.table
 
 
-def _cut(recorded: Slice, channels: int) -> Slice:
+def _trimmed(recorded: Slice, channels: int) -> Slice:
     message, table = recorded
     fast = min(channels, len(table.fast))
     slow = min(channels - fast, len(table.slow))

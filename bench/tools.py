@@ -255,7 +255,7 @@ def compare(folder: Path) -> list[Compared]:
         stderr=subprocess.DEVNULL,
     )  # fmt: skip
     time.sleep(6)
-    nstat, numa = said(["nstat", "-jaz"]), said(["numastat"])
+    nstat, numa = output_of(["nstat", "-jaz"]), output_of(["numastat"])
     begin_ns = time.time_ns()
     running = {name: _start(command, folder) for name, command in TOOLS.items()}
     time.sleep(QUIET_S)
@@ -263,8 +263,12 @@ def compare(folder: Path) -> list[Compared]:
     subprocess.run(load, check=True)
     answers = {name: process.communicate() for name, process in running.items()}
     end_ns = begin_ns + INTERVAL_S * 1_000_000_000
-    nstat_after, numa_after, ss = said(["nstat", "-jaz"]), said(["numastat"]), said(["ss", "-s"])
-    sar = said(["sadf", "-j", str(folder / "sar"), "--", "-u", "-n", "DEV", "-w", "-B"])
+    nstat_after, numa_after, ss = (
+        output_of(["nstat", "-jaz"]),
+        output_of(["numastat"]),
+        output_of(["ss", "-s"]),
+    )
+    sar = output_of(["sadf", "-j", str(folder / "sar"), "--", "-u", "-n", "DEV", "-w", "-B"])
     collector.wait()
     messages = list(decoded(recording))
     ours = with_edges(messages, begin_ns, end_ns)
@@ -284,7 +288,7 @@ def _start(command: list[str], folder: Path) -> subprocess.Popen[str]:
     )
 
 
-def said(command: list[str]) -> str:
+def output_of(command: list[str]) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 

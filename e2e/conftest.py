@@ -14,7 +14,7 @@ from cluster.plane import ControlPlane, Options
 from images.store import BuildError
 from support import property_tests
 from support.api_server import kube, launch_control_plane, namespace
-from support.cluster_release import Watched, install
+from support.cluster_release import Release, install
 from support.faulty_pods import namespace_of_jobs
 from support.redis_server import redis_launcher, redis_server
 
@@ -30,7 +30,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             building.build()
             vms = int(_want(session, "vm"))
             needed = os.environ.get("REVEAL_NODES") != "none" and _want(session, "cluster")
-            if needed and not machine.lacking(vms):
+            if needed and not machine.missing(vms):
                 handle.prepare_unless_up(vms)
         except (building.BuildError, BuildError, StartError) as error:
             pytest.exit(f"no end-to-end tests: {error}", returncode=1)
@@ -52,7 +52,7 @@ def cluster() -> Iterator[Cluster]:
     """Three nodes: those of ``make cluster`` where it is up, else of this session alone."""
     if os.environ.get("REVEAL_NODES") == "none":
         pytest.skip("no real nodes are wanted (REVEAL_NODES=none)")
-    if why := machine.lacking():
+    if why := machine.missing():
         # `make e2e` is to tell when half of it cannot be had
         (pytest.fail if os.environ.get("REVEAL_NODES") == "required" else pytest.skip)(why)
     with handle.running(3) as found:
@@ -60,20 +60,20 @@ def cluster() -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="session")
-def release(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Watched:
+def release(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Release:
     """Helm's, on the cluster as it is; it stays for as long as the cluster does."""
     return install(cluster, tmp_path_factory.mktemp("helm"))
 
 
 @pytest.fixture(scope="session")
-def three_nodes(release: Watched) -> Watched:
+def three_nodes(release: Release) -> Release:
     """All nodes are watched: for faults that cgroups tell."""
     release.watch(*release.cluster.nodes)
     return release
 
 
 @pytest.fixture(scope="module")
-def one_node(release: Watched) -> Iterator[Watched]:
+def single_node(release: Release) -> Iterator[Release]:
     """``node1`` alone is: what the kernel counts for the machine would be every node's."""
     release.watch("node1")
     yield release
@@ -81,7 +81,7 @@ def one_node(release: Watched) -> Iterator[Watched]:
 
 
 @pytest.fixture
-def jobs(release: Watched) -> Iterator[str]:
+def jobs(release: Release) -> Iterator[str]:
     """A namespace of its own."""
     with namespace_of_jobs(release) as name:
         yield name

@@ -14,7 +14,7 @@ from reveal_contract.settings import AnalyzerSettings
 from reveal_contract.time_units import NS_PER_SECOND
 from slice_sources import Slice
 
-PAST = 330  # seconds after which the past is full
+HISTORY_S = 330  # seconds after which the past is full
 ROUNDS, CALLS = 5, 50  # seconds timed: refits of the ranges among them
 
 
@@ -24,13 +24,13 @@ class Node:
     def __init__(self, recorded: Sequence[Slice], settings: AnalyzerSettings, age: int) -> None:
         self._rules = loader.load(settings.hypotheses)
         self.analysis = NodeAnalyzer("bench", settings, rules=self._rules)
-        self._course = course(recorded)
+        self._slices = endless(recorded)
         for _ in range(age):
             self.step()
 
     def step(self) -> int:
         """One second; how many changes of findings it brought."""
-        message, table = next(self._course)
+        message, table = next(self._slices)
         return len(self.analysis.analyze(message, table))
 
     def copied(self) -> NodeAnalyzer:
@@ -43,7 +43,7 @@ class Node:
         return copy.deepcopy(self.analysis, {id(item): item for item in shared})
 
 
-def course(recorded: Sequence[Slice]) -> Iterator[Slice]:
+def endless(recorded: Sequence[Slice]) -> Iterator[Slice]:
     """Second after second without a gap."""
     first, second = recorded[0][0], 0
     while True:
@@ -61,7 +61,7 @@ def costs(recorded: Sequence[Slice], modes: Sequence[str]) -> list[Row]:
     seconds = median_seconds(lambda: [wire.decode(each, gauges) for each in data], calls=3)
     rows = [row("decode a slice", recorded, seconds / len(data))]
     for mode in modes:
-        node = Node(recorded, AnalyzerSettings(mode=mode), PAST)
+        node = Node(recorded, AnalyzerSettings(mode=mode), HISTORY_S)
         seconds = median_seconds(node.step, CALLS, ROUNDS)
         rows.append(row(f"a second of a node, mode {mode}", recorded, seconds))
     return rows

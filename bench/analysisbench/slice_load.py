@@ -16,7 +16,7 @@ import redis
 from reveal_contract import names
 
 SLOTS = 100  # a second is sent in so many portions
-_SEQUENCE_AT, _NAME_AT, _CRC_AT, _CHECKED_FROM = 28, 66, 4, 8  # the layout of ``wire``
+_SEQUENCE_OFFSET, _NAME_OFFSET, _CRC_OFFSET, _CHECKED_FROM = 28, 66, 4, 8  # the layout of ``wire``
 TICKS, TICK_NS = 10, 100_000_000
 KEPT_SECONDS = 10  # in the streams
 
@@ -85,10 +85,10 @@ def post(
 def restamped(template: bytes, node: str, sequence: int, start_ns: int) -> bytes:
     """A message with the name and time of another node: to encode each would take longer."""
     data = bytearray(template)
-    struct.pack_into("<Qq", data, _SEQUENCE_AT, sequence, start_ns)
+    struct.pack_into("<Qq", data, _SEQUENCE_OFFSET, sequence, start_ns)
     name = node.encode()
-    data[_NAME_AT : _NAME_AT + len(name)] = name
-    struct.pack_into("<I", data, _CRC_AT, zlib.crc32(memoryview(data)[_CHECKED_FROM:]))
+    data[_NAME_OFFSET : _NAME_OFFSET + len(name)] = name
+    struct.pack_into("<I", data, _CRC_OFFSET, zlib.crc32(memoryview(data)[_CHECKED_FROM:]))
     return bytes(data)
 
 

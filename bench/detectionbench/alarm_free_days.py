@@ -44,7 +44,7 @@ def operate(watches: Sequence[Watch], threshold: float) -> Operation:
     )
 
 
-def at_recall(watches: Sequence[Watch], recall: float) -> Operation:
+def for_recall(watches: Sequence[Watch], recall: float) -> Operation:
     """The quietest threshold that finds this share of events, or the lowest there is."""
     together = np.concatenate([each.score for each in watches])
     thresholds = np.unique(np.quantile(together, 1.0 - np.geomspace(1e-4, 0.3, _STEPS)))

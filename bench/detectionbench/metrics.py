@@ -134,7 +134,7 @@ def alarms(label: Bools, flags: Bools, day: int) -> Alarms:
     return Alarms(len(stretches(label)), len(delays), tuple(delays), false, away / day)
 
 
-def found_at_budget(label: Bools, score: Floats, day: int, budget: float = 1.0) -> float:
+def found_within_budget(label: Bools, score: Floats, day: int, budget: float = 1.0) -> float:
     """Largest share of events that any threshold finds at ``budget`` false alarms a day or less."""
     thresholds = np.unique(np.quantile(score, 1.0 - np.geomspace(1e-4, 0.3, 160)))
     observed = [alarms(label, score > threshold, day) for threshold in thresholds]

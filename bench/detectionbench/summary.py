@@ -9,14 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmark_report import Row
-from detectionbench.alarm_free_days import Operation, Watch, at_recall
+from detectionbench.alarm_free_days import Operation, Watch, for_recall
 from detectionbench.dataset import Machine, part
 from detectionbench.detectors import Detector
 from detectionbench.metrics import (
     Alarms,
     alarms,
     auc_pr,
-    found_at_budget,
+    found_within_budget,
     hit_rate,
     vus_pr,
 )
@@ -28,7 +28,7 @@ class Measured:
 
     auc_pr: float
     vus_pr: float
-    found_at_one: float
+    found_within_one: float
     alarms: Alarms
     hits: tuple[tuple[float, float, float], ...]
     watch: Watch
@@ -51,7 +51,7 @@ def measure(machine: Machine, detector: Detector) -> Measured:
     return Measured(
         auc_pr=auc_pr(machine.label, judged.score),
         vus_pr=vus_pr(machine.label, judged.score),
-        found_at_one=found_at_budget(machine.label, judged.score, day),
+        found_within_one=found_within_budget(machine.label, judged.score, day),
         alarms=alarms(machine.label, judged.flags, day),
         hits=tuple(
             _hits(ranking, cause.metrics)
@@ -68,12 +68,12 @@ def summarise(measured: Sequence[Measured]) -> Row:
     events = [each.alarms.events for each in measured]
     hits = np.array([hit for each in measured for hit in each.hits])
     delays = [delay for each in measured for delay in each.alarms.delays]
-    quiet: Operation = at_recall([each.watch for each in measured], 0.5)
+    quiet: Operation = for_recall([each.watch for each in measured], 0.5)
     away = sum(each.alarms.quiet_days for each in measured)
     return {
         "AUC-PR": _mean([each.auc_pr for each in measured]),
         "VUS-PR": _mean([each.vus_pr for each in measured]),
-        "ev@1": float(np.average([each.found_at_one for each in measured], weights=events)),
+        "ev@1": float(np.average([each.found_within_one for each in measured], weights=events)),
         "quiet@50": quiet.quiet,
         "false/day@50": quiet.false_per_day,
         "cut@50": quiet.threshold,

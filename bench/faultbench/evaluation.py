@@ -16,10 +16,10 @@ _FALLBACKS = "own.fallbacks"
 
 
 @dataclass(frozen=True)
-class Said:
+class TimedUpdate:
     """One change the analyzer announced, at the close of the slice ending at ``at``."""
 
-    at: float
+    seconds: float
     change: FindingChange
     finding: Finding
 
@@ -29,7 +29,7 @@ class FalseFinding:
     """A finding where nothing was injected."""
 
     session: str
-    at: float
+    seconds: float
     subsystem: str
     claim: str
 
@@ -98,8 +98,8 @@ def judge(session: Session, settings: AnalyzerSettings, *, chained: bool = False
         heard = [list(listen(warm + stretch(slices, case), settings)) for case in session.cases]
         pairs = list(zip(session.cases, heard, strict=True))
         outcomes = [outcome(session, case, updates) for case, updates in pairs]
-        updates = [each for _, part in pairs for each in part if each.at > session.warmup]
-        updates += [each for each in heard[0] if each.at <= session.warmup]
+        updates = [each for _, part in pairs for each in part if each.seconds > session.warmup]
+        updates += [each for each in heard[0] if each.seconds <= session.warmup]
         watched = sum(healthy_seconds([case], stretch(slices, case)) for case in session.cases)
     early, late = _false_findings(session, updates)
     return Judged(
@@ -118,7 +118,7 @@ def stretch(slices: Iterable[Slice], case: Case) -> list[Slice]:
     return [each for each in slices if case.begin < each.end <= case.end]
 
 
-def listen(slices: Iterable[Slice], settings: AnalyzerSettings) -> Iterator[Said]:
+def listen(slices: Iterable[Slice], settings: AnalyzerSettings) -> Iterator[TimedUpdate]:
     """Play slices to a fresh analyzer; what it says, as it says it.
 
     What is left out is hidden from detection alone: subjects are named from all channels.
@@ -128,24 +128,26 @@ def listen(slices: Iterable[Slice], settings: AnalyzerSettings) -> Iterator[Said
         if analyzer is None:
             analyzer = NodeAnalyzer(each.message.node, settings, leave_out=hidden)
         for update in analyzer.analyze(each.message, each.table):
-            yield _said(each.end, update)
+            yield _timed_update(each.end, update)
 
 
-def _said(seconds: float, update: FindingUpdate) -> Said:
-    return Said(seconds, update.change, update.finding)
+def _timed_update(seconds: float, update: FindingUpdate) -> TimedUpdate:
+    return TimedUpdate(seconds, update.change, update.finding)
 
 
-def outcome(session: Session, case: Case, updates: Sequence[Said]) -> Outcome:
+def outcome(session: Session, case: Case, updates: Sequence[TimedUpdate]) -> Outcome:
     """What the analyzer said of a case: the first finding in time, by its last word."""
-    within = [each for each in updates if case.begin < each.at <= case.end]
+    within = [each for each in updates if case.begin < each.seconds <= case.end]
     false = [
-        each for each in within if each.change is FindingChange.OPENED and _healthy([case], each.at)
+        each
+        for each in within
+        if each.change is FindingChange.OPENED and _healthy([case], each.seconds)
     ]
     result = Outcome(session.name, session.workload, case, false=len(false))
     in_time = [each for each in updates if _in_time(case, each)]
     first = _opened(case, updates)
     hints = [
-        each.at
+        each.seconds
         for each in in_time
         if each.change in (FindingChange.SUSPECTED, FindingChange.OPENED)
     ]
@@ -156,7 +158,7 @@ def outcome(session: Session, case: Case, updates: Sequence[Said]) -> Outcome:
     return replace(
         result,
         suspected=suspected,
-        found=first.at - case.onset,
+        found=first.seconds - case.onset,
         subsystem=last.subsystem.value,
         by=last.hypothesis.name if last.hypothesis else "score",
         claim=last.claim,
@@ -169,35 +171,35 @@ def outcome(session: Session, case: Case, updates: Sequence[Said]) -> Outcome:
     )
 
 
-def _in_time(case: Case, update: Said) -> bool:
-    return case.onset < update.at <= case.offset + GRACE_S
+def _in_time(case: Case, update: TimedUpdate) -> bool:
+    return case.onset < update.seconds <= case.offset + GRACE_S
 
 
-def _opened(case: Case, updates: Iterable[Said]) -> Said | None:
+def _opened(case: Case, updates: Iterable[TimedUpdate]) -> TimedUpdate | None:
     return next(
         (each for each in updates if each.change is FindingChange.OPENED and _in_time(case, each)),
         None,
     )
 
 
-def _last_word(case: Case, updates: Iterable[Said], identity: str) -> Finding:
+def _last_word(case: Case, updates: Iterable[TimedUpdate], identity: str) -> Finding:
     words = [
-        each.finding for each in updates if each.finding.id == identity and each.at <= case.end
+        each.finding for each in updates if each.finding.id == identity and each.seconds <= case.end
     ]
     return words[-1]
 
 
 def _false_findings(
-    session: Session, updates: Iterable[Said]
+    session: Session, updates: Iterable[TimedUpdate]
 ) -> tuple[tuple[FalseFinding, ...], tuple[FalseFinding, ...]]:
     """What was found while nothing was injected or settling: during the warm-up, and later."""
     results = [
-        FalseFinding(session.name, each.at, each.finding.subsystem.value, each.finding.claim)
+        FalseFinding(session.name, each.seconds, each.finding.subsystem.value, each.finding.claim)
         for each in updates
-        if each.change is FindingChange.OPENED and _healthy(session.cases, each.at)
+        if each.change is FindingChange.OPENED and _healthy(session.cases, each.seconds)
     ]
-    early = tuple(each for each in results if each.at <= session.warmup)
-    return early, tuple(each for each in results if each.at > session.warmup)
+    early = tuple(each for each in results if each.seconds <= session.warmup)
+    return early, tuple(each for each in results if each.seconds > session.warmup)
 
 
 def healthy_seconds(cases: Iterable[Case], slices: Iterable[Slice]) -> float:

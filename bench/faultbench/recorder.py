@@ -26,7 +26,7 @@ CYCLE_S = 300.0
 SCHEDULE = (("train", 0.0, 210.0), ("server", 90.0, 300.0), ("loader", 150.0, 240.0))
 _STEP_S = 0.2
 
-Say = Callable[[str], None]
+Log = Callable[[str], None]
 Job = Callable[[str, Path], Workload]
 
 
@@ -75,14 +75,14 @@ class Recorder:
     """
 
     def __init__(
-        self, directory: Path, scratch: Path, timing: Timing, log: Say, job: Job = Workload
+        self, directory: Path, scratch: Path, timing: Timing, log: Log, job: Job = Workload
     ) -> None:
         if os.getuid() != 0:
             raise RecordError("recording needs root: workloads and faults get cgroups of their own")
         if why := no_disk(scratch):
             raise RecordError(why)
         directory.mkdir(parents=True, exist_ok=True)
-        self.directory, self.timing, self._base, self._say = directory, timing, scratch, log
+        self.directory, self.timing, self._base, self._log = directory, timing, scratch, log
         self._job = job
 
     def faults(self, workload: str, faults: Sequence[Fault]) -> None:
@@ -95,12 +95,12 @@ class Recorder:
         pending = [fault for fault in faults if fault.name not in done]
         random.Random(workload).shuffle(pending)  # areas mixed, the same way each time
         if not pending:
-            self._say(f"{workload}: nothing left to record")
+            self._log(f"{workload}: nothing left to record")
             return
         with ExitStack() as stack:
             running = self._begin(stack, workload, workload)
             for number, fault in enumerate(pending, 1):
-                self._say(f"{workload}: {number} of {len(pending)}: {fault.name}")
+                self._log(f"{workload}: {number} of {len(pending)}: {fault.name}")
                 self._case(running, fault)
                 running.index.save(self.directory)
 
@@ -109,7 +109,7 @@ class Recorder:
         recorded = sum(index.clock(index.end_ns) for index in self._indexes(MIXED))
         left = minutes * 60 - recorded
         if left <= 0:
-            self._say("healthy: nothing left to record")
+            self._log("healthy: nothing left to record")
             return
         with ExitStack() as stack:
             running = self._begin(stack, MIXED, "train")
@@ -135,7 +135,7 @@ class Recorder:
         index = Index(name, recording.name, time.time_ns(), host.describe())
         collector = stack.enter_context(host.collecting(recording))
         running = _Running(index, jobs, collector, scratch)
-        self._say(f"{name}: warm-up of {self.timing.warmup:.0f} s")
+        self._log(f"{name}: warm-up of {self.timing.warmup:.0f} s")
         meter = host.Meter(running.groups())
         running.wait(self.timing.warmup)
         index.warm_ns, index.neighbour_cores = time.time_ns(), meter.neighbours()
@@ -149,7 +149,7 @@ class Recorder:
         index = running.index
         if why := fault.unsupported_reason(job.target):
             index.skipped[fault.name] = why
-            self._say(f"  skipped: {why}")
+            self._log(f"  skipped: {why}")
             return
         fault.prepare(job.target)
         begin, meter = time.time_ns(), host.Meter(running.groups())
@@ -164,7 +164,7 @@ class Recorder:
             neighbours = meter.neighbours(_own_seconds(injection))
         except FaultError as error:
             index.skipped[fault.name] = str(error)
-            self._say(f"  skipped: {error}")
+            self._log(f"  skipped: {error}")
             return
         finally:
             offset = time.time_ns()
@@ -181,10 +181,10 @@ class Recorder:
     def _follow(self, stack: ExitStack, running: _Running, expected: set[str]) -> None:
         """Start and stop jobs until those that are due run."""
         for name in running.jobs.keys() - expected:
-            self._say(f"healthy: {name} stops")
+            self._log(f"healthy: {name} stops")
             running.jobs.pop(name).stop()
         for name in expected - running.jobs.keys():
-            self._say(f"healthy: {name} starts")
+            self._log(f"healthy: {name} starts")
             running.jobs[name] = stack.enter_context(self._job(name, running.scratch))
 
     def _indexes(self, workload: str) -> list[Index]:

@@ -116,12 +116,12 @@ def lines(sums: dict[str, Any]) -> Iterator[str]:
         if not row["found"]["of"]:
             continue
         harmful = row["harmful_found"]
-        of_harm = f"of those that cost {HARM:.0%} of the job's pace {_said(harmful)}; "
+        of_harm = f"of those that cost {HARM:.0%} of the job's pace {_share_text(harmful)}; "
         yield (
-            f"{title}: {row['kinds']} kinds, found {_said(row['found'])}; "
+            f"{title}: {row['kinds']} kinds, found {_share_text(row['found'])}; "
             f"{of_harm if harmful['of'] else ''}"
-            f"subsystem right {_said(row['subsystem_right'])}; "
-            f"subject right {_said(row['subject_right'])}; "
+            f"subsystem right {_share_text(row['subsystem_right'])}; "
+            f"subject right {_share_text(row['subject_right'])}; "
             f"median suspected {_seconds(row['median_suspected_s'])}, "
             f"found {_seconds(row['median_found_s'])} after onset; "
             f"{row['other_findings']} more findings beside the right ones"
@@ -134,7 +134,7 @@ def lines(sums: dict[str, Any]) -> Iterator[str]:
     )
 
 
-def _said(row: dict[str, Any]) -> str:
+def _share_text(row: dict[str, Any]) -> str:
     return str(Share(row["hits"], row["of"]))
 
 
@@ -142,9 +142,10 @@ def false_lines(judged: Iterable[Judged]) -> Iterator[str]:
     """Each false finding, with what it claimed."""
     for each in judged:
         for found in each.false:
-            yield f"  false: {found.session} at {found.at:.0f} s, {found.subsystem}: {found.claim}"
+            when = f"{found.session} at {found.seconds:.0f} s"
+            yield f"  false: {when}, {found.subsystem}: {found.claim}"
         for found in each.in_warmup:
-            yield f"  in warm-up: {found.session} at {found.at:.0f} s: {found.claim}"
+            yield f"  in warm-up: {found.session} at {found.seconds:.0f} s: {found.claim}"
 
 
 def reduced_lines(judged: Iterable[Judged]) -> Iterator[str]:

@@ -39,10 +39,10 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Told:
+class SlowdownUpdate:
     """A finding of a slowdown, by the job it names."""
 
-    at: float
+    seconds: float
     change: str
     subject: str
     percent: float
@@ -54,7 +54,7 @@ class Played:
     """One session played: jobs by subject, what was told, and the seconds seen."""
 
     jobs: dict[str, Job] = field(default_factory=dict)
-    told: list[Told] = field(default_factory=list)
+    updates: list[SlowdownUpdate] = field(default_factory=list)
     seconds: int = 0
     last_lines: tuple[str, ...] = ()
 
@@ -79,7 +79,7 @@ def play(slices: Iterable[tuple[Message, ChannelTable]], start_ns: int) -> Playe
         for update in monitor.update(message, table, None, ()):
             impact = update.finding.impact
             if impact is not None:
-                played.told.append(Told(
+                played.updates.append(SlowdownUpdate(
                     end, str(update.change), impact.subject, impact.slowdown_percent,
                     update.finding.claim,
                 ))  # fmt: skip
@@ -119,7 +119,7 @@ def errors(job: Job, steps: Steps, edges: Iterable[float]) -> Iterator[Error]:
 
 
 @dataclass(frozen=True)
-class Seen:
+class Detected:
     """Whether an episode was called a slowdown, by window, in the first that lies within it."""
 
     job: str
@@ -127,7 +127,7 @@ class Seen:
     by: dict[int, bool]
 
 
-def seen(name: str, found: Iterable[Error], episode: Episode) -> Seen | None:
+def detected(name: str, found: Iterable[Error], episode: Episode) -> Detected | None:
     """Of one episode; ``None`` where nothing was read wholly within it."""
     first: dict[int, Error] = {}
     for error in found:
@@ -136,7 +136,7 @@ def seen(name: str, found: Iterable[Error], episode: Episode) -> Seen | None:
     if not first:
         return None
     longest = first[max(first)]
-    return Seen(
+    return Detected(
         name, longest.true, {w: reading.read > reading.level for w, reading in first.items()}
     )
 
@@ -155,8 +155,8 @@ def spread(found: Iterable[Error]) -> dict[int, tuple[float, float, int]]:
 
 
 def false_slowdowns(
-    told: Iterable[Told], subject: str, steps: Steps | None, baseline: float | None
-) -> list[Told]:
+    told: Iterable[SlowdownUpdate], subject: str, steps: Steps | None, baseline: float | None
+) -> list[SlowdownUpdate]:
     """Slowdowns opened of a job that, by its log, had not lost half of what was claimed.
 
     A claim may rest on any of the windows: one made after ten seconds is of those ten.
@@ -165,7 +165,11 @@ def false_slowdowns(
     for update in told:
         if update.subject != subject or update.change != "Opened":
             continue
-        means = [steps.mean(update.at - window, update.at) for window in WINDOWS] if steps else []
+        means = (
+            [steps.mean(update.seconds - window, update.seconds) for window in WINDOWS]
+            if steps
+            else []
+        )
         lost = [100 * (mean / baseline - 1) for mean in means if mean is not None and baseline]
         if max(lost, default=0.0) < update.percent / 2:
             results.append(update)

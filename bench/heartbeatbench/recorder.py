@@ -29,7 +29,7 @@ _TAIL_S = 12.0
 _STEP_S = 0.2
 _ROOT = Path(__file__).parents[1]
 
-Say = Callable[[str], None]
+Log = Callable[[str], None]
 
 
 class RecordError(RuntimeError):
@@ -62,7 +62,7 @@ def log_of(directory: Path, job: str) -> Path:
     return directory / f"steps-{job}.jsonl"
 
 
-def record(directory: Path, scratch: Path, log: Say, seconds: float | None = None) -> None:
+def record(directory: Path, scratch: Path, log: Log, seconds: float | None = None) -> None:
     """One session; it takes about ten minutes, or ``seconds``."""
     if os.getuid() != 0:
         raise RecordError("recording needs root: each job gets a cgroup of its own")

@@ -123,14 +123,14 @@ def run(plan: JobPlan, start_ns: int, data: Path, link: socket.socket | None, ra
         exchange(link)
         time.sleep((time.monotonic() - begun) * (factor - 1))
         if rank == 0:
-            log("step", begun=begun_at(begun), seconds=time.monotonic() - begun)
+            log("step", begun=start_time_ns(begun), seconds=time.monotonic() - begun)
         if evaluation.due():
             _evaluate(step, draw)
         if rank == 0 and saving.due():
             checkpoint(model, data.parent / f"checkpoint-{plan.name}")
 
 
-def begun_at(monotonic: float) -> float:
+def start_time_ns(monotonic: float) -> float:
     """A time of the monotonic clock on the wall clock."""
     return time.time() - (time.monotonic() - monotonic)
 

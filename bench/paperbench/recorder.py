@@ -23,9 +23,9 @@ MARK = "bench-paper"
 _STARTUP_S = 60.0
 _STEP_S = 0.2
 _AHEAD_S = 1.5  # the collector's own start
-_ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+_SINGLE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
-Say = Callable[[str], None]
+Log = Callable[[str], None]
 
 
 class RecordError(RuntimeError):
@@ -51,7 +51,7 @@ class Plan:
     seconds: float = 36.0
 
 
-def record(directory: Path, scratch: Path, plan: Plan, log: Say) -> None:
+def record(directory: Path, scratch: Path, plan: Plan, log: Log) -> None:
     """Record what the directory lacks; the runs of all workloads in turn, not one after another.
 
     So a host that changes over the minutes does so for all of them alike.
@@ -61,7 +61,7 @@ def record(directory: Path, scratch: Path, plan: Plan, log: Say) -> None:
     if why := no_disk(scratch):
         raise RecordError(why)
     directory.mkdir(parents=True, exist_ok=True)
-    for variable in _ONE_THREAD:
+    for variable in _SINGLE_THREAD:
         os.environ[variable] = "1"
     sweep()
     done = read(directory)

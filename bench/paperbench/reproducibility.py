@@ -38,7 +38,7 @@ class Tested:
     significant: int
     nearest: float
     chance: float
-    not_told: tuple[str, ...]
+    not_compared: tuple[str, ...]
 
     def row(self) -> dict[str, str | float]:
         return {
@@ -93,7 +93,7 @@ def _tested(traces: Traces, medians: dict[tuple[str, int], Floats], workload: st
         significant=sum(each < SIGNIFICANT for each in p),
         nearest=fmean((far[:, 0] < far[:, 1:].min(axis=1))[:, known].ravel().tolist()),
         chance=1 / len(order),
-        not_told=tuple(
+        not_compared=tuple(
             label for label, each in zip(labels, p, strict=True) if not each < SIGNIFICANT
         ),
     )

@@ -61,7 +61,7 @@ def load(recordings: Sequence[tuple[str, int, Path]]) -> Traces:
     shortest = min(len(values) for *_, values in read)
     runs = []
     for workload, number, items, values in read:
-        runs.append(Trace(workload, number, values[:shortest, _places(items, common)]))
+        runs.append(Trace(workload, number, values[:shortest, _positions(items, common)]))
     return Traces(tuple(common), tuple(runs))
 
 
@@ -121,11 +121,11 @@ def _samples(path: Path) -> tuple[tuple[MetricInstance, ...], NDArray[np.int64],
     layouts = {id(rows.items): rows.items for rows in pieces}.values()
     known = set.intersection(*({item.label for item in items} for items in layouts))
     items = tuple(item for item in pieces[0].items if item.label in known)
-    values = [rows.values[:, _places(rows.items, items)] for rows in pieces]
+    values = [rows.values[:, _positions(rows.items, items)] for rows in pieces]
     return items, np.concatenate(times), np.concatenate(values)
 
 
-def _places(available: Sequence[MetricInstance], desired: Sequence[MetricInstance]) -> list[int]:
+def _positions(available: Sequence[MetricInstance], desired: Sequence[MetricInstance]) -> list[int]:
     positions = {item.label: index for index, item in enumerate(available)}
     return [positions[item.label] for item in desired]
 

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score
 
-from detectionbench.alarm_free_days import Watch, at_recall, operate
+from detectionbench.alarm_free_days import Watch, for_recall, operate
 from detectionbench.command_line import Command
 from detectionbench.dataset import DataError, machines
 from detectionbench.detectors import DETECTORS, Reveal
 from detectionbench.metrics import (
     alarms,
     auc_pr,
-    found_at_budget,
+    found_within_budget,
     hit_rate,
     stretches,
     vus_pr,
@@ -133,8 +133,8 @@ class TestAlarms:
         label[[100, 300, 500, 700]] = True
         score = np.random.default_rng(0).random(960)
         score[[100, 300]] = 9.0
-        assert found_at_budget(label, score, DAY, budget=0.0) == 0.5
-        assert found_at_budget(label, score, DAY, budget=1e9) >= 0.5
+        assert found_within_budget(label, score, DAY, budget=0.0) == 0.5
+        assert found_within_budget(label, score, DAY, budget=1e9) >= 0.5
 
 
 class TestQuiet:
@@ -152,8 +152,8 @@ class TestQuiet:
         assert (result.found, result.quiet) == (0.5, 0.25)
 
     def test_the_quietest_threshold_that_finds_enough(self) -> None:
-        assert at_recall([self.watch()], 0.5).quiet == 1.0
-        assert at_recall([self.watch()], 0.9).quiet == 0.25
+        assert for_recall([self.watch()], 0.5).quiet == 1.0
+        assert for_recall([self.watch()], 0.9).quiet == 0.25
 
 
 def test_hit_rate_is_that_of_the_first_so_many() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from faultbench import summary
-from faultbench.evaluation import Judged, Said, hidden, outcome, reduced_seconds
+from faultbench.evaluation import Judged, TimedUpdate, hidden, outcome, reduced_seconds
 from faultbench.other_detector import BesideError, load
 from faultbench.recorder import due
 from faultbench.recording_index import CaseRow, Index, IndexFileError, read_index
@@ -35,25 +35,25 @@ def _no_slices() -> Iterator[Slice]:
 SESSION = Session("train-1", Path("train-1.rvl"), "train", 75, 0.1, (CASE,), _no_slices)
 
 
-def _said(
+def _update(
     seconds: float,
     change: FindingChange = FindingChange.OPENED,
     subsystem: Subsystem = Subsystem.CPU,
     subjects: tuple[str, ...] = (),
     identity: str = "a",
-) -> Said:
+) -> TimedUpdate:
     named = tuple(Subject("Cgroup", name, 50, 50, Confidence.MEASURED) for name in subjects)
     finding = Finding(
         identity, "bench", subsystem, Severity.LOW, State.OPEN, 0, 0, "claim", subjects=named
     )
-    return Said(seconds, change, finding)
+    return TimedUpdate(seconds, change, finding)
 
 
 def test_found_in_time_with_the_last_word_on_the_subject() -> None:
     updates = [
-        _said(102, FindingChange.SUSPECTED),
-        _said(105),
-        _said(109, FindingChange.CHANGED, subjects=("/reveal-fault-cpu_contend", "/other")),
+        _update(102, FindingChange.SUSPECTED),
+        _update(105),
+        _update(109, FindingChange.CHANGED, subjects=("/reveal-fault-cpu_contend", "/other")),
     ]
     result = outcome(SESSION, CASE, updates)
     assert (result.suspected, result.found) == (2, 5)
@@ -63,7 +63,7 @@ def test_found_in_time_with_the_last_word_on_the_subject() -> None:
 
 
 def test_a_signature_that_opens_at_once_is_suspected_then() -> None:
-    result = outcome(SESSION, CASE, [_said(101)])
+    result = outcome(SESSION, CASE, [_update(101)])
     assert result.suspected == result.found == 1
 
 
@@ -72,22 +72,22 @@ def test_a_signature_that_opens_at_once_is_suspected_then() -> None:
     [(100, False, 1), (100.1, True, 0), (115, True, 0), (115.1, False, 0), (126.1, False, 1)],
 )
 def test_the_windows(seconds: float, found: bool, false: int) -> None:
-    result = outcome(SESSION, CASE, [_said(seconds)])
+    result = outcome(SESSION, CASE, [_update(seconds)])
     assert (result.found is not None, result.false) == (found, false)
 
 
 def test_the_wrong_subsystem_and_a_second_finding() -> None:
-    updates = [_said(105, subsystem=Subsystem.STORAGE), _said(107, identity="b")]
+    updates = [_update(105, subsystem=Subsystem.STORAGE), _update(107, identity="b")]
     result = outcome(SESSION, CASE, updates)
     assert not result.subsystem_right
     assert result.others == ("CPU",)
 
 
 def test_only_the_first_subject_counts_and_nobody_is_not_judged() -> None:
-    second = outcome(SESSION, CASE, [_said(105, subjects=("/x", "/reveal-fault-cpu_contend"))])
+    second = outcome(SESSION, CASE, [_update(105, subjects=("/x", "/reveal-fault-cpu_contend"))])
     assert second.subject_right is False
     nobody = Case("loss_1", "loss", False, CASE.subsystems, None, 0, 88, 100, 114, 128)
-    assert outcome(SESSION, nobody, [_said(105)]).subject_right is None
+    assert outcome(SESSION, nobody, [_update(105)]).subject_right is None
 
 
 def test_the_faults_own_cgroup_is_hidden() -> None:
@@ -122,9 +122,9 @@ def test_totals_count_strong_and_weak_apart() -> None:
     judged = Judged(
         "train-1", "train", 0.1,
         (
-            outcome(SESSION, CASE, [_said(105, subjects=("/x",))]),
+            outcome(SESSION, CASE, [_update(105, subjects=("/x",))]),
             outcome(SESSION, costly, []),
-            outcome(SESSION, weak, [_said(103)]),
+            outcome(SESSION, weak, [_update(103)]),
         ),
         healthy_seconds=3600,
     )  # fmt: skip

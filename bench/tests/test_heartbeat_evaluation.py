@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from heartbeatbench import evaluation, recorder, schedule, step_log
-from heartbeatbench.evaluation import Error, Job, Read, Told
+from heartbeatbench.evaluation import Error, Job, Read, SlowdownUpdate
 from heartbeatbench.schedule import Episode, JobPlan, Session
 from heartbeatbench.step_log import Steps
 from heartbeatbench.training_loop import longer
@@ -76,7 +76,7 @@ def test_the_smallest_slowdowns_last_for_a_reading_of_the_longest_window(offset:
     for item in small:
         job = Job(20.0, [Read(index + offset, longest, 3.0, 2.0) for index in range(400)])
         found = evaluation.errors(job, steady, (item.begin, item.end))
-        detected = evaluation.seen("a", found, item)
+        detected = evaluation.detected("a", found, item)
         assert detected is not None
         assert longest in detected.by
 
@@ -100,11 +100,11 @@ def test_a_job_that_was_never_locked_has_no_errors() -> None:
 
 def test_an_episode_is_seen_by_the_first_window_within_it() -> None:
     found = [Error(end, 10, read, 6.0, 3.0) for end, read in ((15, 1.0), (22, 5.0), (40, 1.0))]
-    item = evaluation.seen("a", found, Episode(10, 60, 6.0))
+    item = evaluation.detected("a", found, Episode(10, 60, 6.0))
     assert item is not None
     assert item.by == {10: True}
     assert item.percent == 6.0
-    assert evaluation.seen("a", found, Episode(100, 160, 6.0)) is None
+    assert evaluation.detected("a", found, Episode(100, 160, 6.0)) is None
 
 
 def test_the_spread_is_by_window() -> None:
@@ -118,11 +118,11 @@ def test_the_spread_is_by_window() -> None:
 def test_a_slowdown_is_false_where_the_log_has_less_than_half_of_it() -> None:
     logged = steps(*[1.0] * 100, *[1.1] * 100)
     updates = [
-        Told(90.0, "Opened", "/a", 10.0, ""),
-        Told(140.0, "Opened", "/a", 10.0, ""),
-        Told(112.0, "Opened", "/a", 10.0, ""),  # after ten seconds of it
-        Told(140.0, "Changed", "/a", 10.0, ""),
-        Told(90.0, "Opened", "/b", 10.0, ""),
+        SlowdownUpdate(90.0, "Opened", "/a", 10.0, ""),
+        SlowdownUpdate(140.0, "Opened", "/a", 10.0, ""),
+        SlowdownUpdate(112.0, "Opened", "/a", 10.0, ""),  # after ten seconds of it
+        SlowdownUpdate(140.0, "Changed", "/a", 10.0, ""),
+        SlowdownUpdate(90.0, "Opened", "/b", 10.0, ""),
     ]
     assert evaluation.false_slowdowns(updates, "/a", logged, 1.0) == updates[:1]
     assert evaluation.false_slowdowns(updates, "/b", None, None) == updates[4:]

@@ -112,10 +112,10 @@ def test_a_metric_with_a_rhythm_of_its_own_is_reproduced_and_noise_is_not() -> N
     assert [each.workload for each in found] == list(periods)
     for each in found:
         assert each.metrics == 2
-        assert "cpu.user" not in each.not_told
+        assert "cpu.user" not in each.not_compared
         assert each.chance == 1 / 4
         assert each.nearest >= 0.5
-    noisy = sum("cpu.system" in each.not_told for each in found)
+    noisy = sum("cpu.system" in each.not_compared for each in found)
     assert noisy >= 3  # of four; a false positive is possible at 5 %
 
 
@@ -124,7 +124,7 @@ def test_a_metric_that_never_differs_is_not_significant() -> None:
     result = traces(("cpu.user", "cpu.system"), {(w, n): same for w in "ab" for n in (1, 2, 3)})
     for each in reproducibility.judge(result):
         assert (each.metrics, each.significant, each.nearest) == (1, 0, 0.0)
-        assert each.not_told == ("cpu.user",)
+        assert each.not_compared == ("cpu.user",)
 
 
 def test_one_run_is_none_to_compare_with() -> None:

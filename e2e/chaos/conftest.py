@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import pytest
 
 from support.cluster_outages import Pods, recovered
-from support.cluster_release import Watched
+from support.cluster_release import Release
 
 
 @pytest.fixture
-def pods(three_nodes: Watched) -> Iterator[Pods]:
+def pods(three_nodes: Release) -> Iterator[Pods]:
     recovered(three_nodes)
     yield Pods(three_nodes)
     recovered(three_nodes)

@@ -10,7 +10,7 @@ import pytest
 from reveal_contract.kube.names import RUN_FOLDER
 from support.api_server import Object
 from support.cluster_outages import ANALYZER, COLLECTOR, Pods, restarts
-from support.fault_run import held_back
+from support.fault_run import throttled_run
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -34,10 +34,10 @@ def test_a_finding_is_told_while_all_run_folders_are_full(pods: Pods, jobs: str)
     with (
         _full(pods, analyzer),
         _full(pods, collector),
-        held_back("run folders full", pods.watched, jobs, NODE) as story,
+        throttled_run("run folders full", pods.watched, jobs, NODE) as story,
     ):
         pods.without_api(_AWAY_S)  # the report has to wait, and there is no room for what waits
-        story.begins()
+        story.start()
     [analyzer], [collector] = pods.of(ANALYZER), pods.of(COLLECTOR, NODE)
     assert (restarts(analyzer), restarts(collector)) == before
 

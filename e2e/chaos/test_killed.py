@@ -12,7 +12,7 @@ from collections.abc import Callable
 import pytest
 
 from support.cluster_outages import ANALYZER, COLLECTOR, OPERATOR, REDIS, Pods
-from support.fault_run import held_back
+from support.fault_run import throttled_run
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -27,28 +27,30 @@ PODS = (COLLECTOR, ANALYZER, OPERATOR, REDIS)  # Redis comes back empty: it keep
 def test_a_pod_is_killed(pods: Pods, jobs: str, component: str, moment: str) -> None:
     node = NODE if component == COLLECTOR else ""
     about = f"{component} killed, {moment}"
-    _one_report(pods, jobs, about, moment, lambda: pods.kill(component, node))
+    _expect_single_report(pods, jobs, about, moment, lambda: pods.kill(component, node))
 
 
 @pytest.mark.parametrize("moment", ["onset", "open"])
 def test_the_api_server_is_killed(pods: Pods, jobs: str, moment: str) -> None:
     about = f"API server killed, {moment}"
-    _one_report(pods, jobs, about, moment, lambda: pods.without_api(_AWAY_S))
+    _expect_single_report(pods, jobs, about, moment, lambda: pods.without_api(_AWAY_S))
 
 
 def test_the_kubelet_is_killed(pods: Pods, jobs: str) -> None:
     def kill() -> None:
         pods.cluster.execute(NODE, "pkill", "-KILL", "-x", "kubelet")
 
-    _one_report(pods, jobs, "kubelet killed", "open", kill)
+    _expect_single_report(pods, jobs, "kubelet killed", "open", kill)
 
 
-def _one_report(pods: Pods, jobs: str, about: str, moment: str, breaks: Callable[[], None]) -> None:
+def _expect_single_report(
+    pods: Pods, jobs: str, about: str, moment: str, breaks: Callable[[], None]
+) -> None:
     """What ``fault`` asserts at its end: one report, each Event once, resolved."""
-    with held_back(about, pods.watched, jobs, NODE) as story:
+    with throttled_run(about, pods.watched, jobs, NODE) as story:
         if moment == "onset":
             breaks()
-        story.begins()
+        story.start()
         if moment == "open":
             breaks()
             time.sleep(_GOES_ON_S)

@@ -10,12 +10,12 @@ import pytest
 from support.api_server import condition, wait_for
 from support.cluster_outages import ANALYZER, COLLECTOR, OPERATOR, REDIS, Pods
 from support.cluster_release import now, summary
-from support.fault_run import fault
+from support.fault_run import fault_run
 from support.faulty_pods import SPIN, quota, throttled
 
 pytestmark = pytest.mark.timeout(900)
 
-_CUT_S = 35.0  # the collector keeps a minute
+_UNPLUGGED_S = 35.0  # the collector keeps a minute
 _WAITS_S = 20  # the fault begins when the cable is out, and what is told of that has opened
 _SETTLES_S = 20.0
 
@@ -28,16 +28,16 @@ def test_what_a_node_saw_while_nobody_reached_it_is_told_once(pods: Pods, jobs: 
         "resources": {"limits": {"cpu": "150m", "memory": "128Mi"}},
     }
     with (
-        fault("node cut off", pods.watched, expected) as story,
+        fault_run("node cut off", pods.watched, expected) as story,
         pods.watched.pod(jobs, node, "late", **container),
     ):
-        pods.cluster.cut(node)
+        pods.cluster.unplug_network(node)
         try:
-            time.sleep(_CUT_S)
+            time.sleep(_UNPLUGGED_S)
         finally:
             pods.cluster.join(node)
         joined = now()
-        story.begins()
+        story.start()
         first_time = pods.watched.report(story.report)["spec"]["firstSeenTime"]
         assert story.since < first_time < joined, "what it saw meanwhile came to the analyzer"
         _await_ready(pods, node, "True", 90)  # its kubelet has to know that the pod is to go
@@ -57,9 +57,9 @@ def test_a_node_that_is_lost_and_back_is_no_finding(pods: Pods) -> None:
 
 def test_what_was_open_on_a_lost_node_is_told_once(pods: Pods, jobs: str) -> None:
     node = _free_node(pods)
-    with fault("node lost", pods.watched, quota(node, jobs)) as story:
+    with fault_run("node lost", pods.watched, quota(node, jobs)) as story:
         with throttled(pods.watched, jobs, node):
-            story.begins()
+            story.start()
             _lose(pods, node)
         _return(pods, node)  # where the pod is known to be gone
 

@@ -8,7 +8,7 @@ import pytest
 
 from support.api_server import wait_for
 from support.cluster_outages import ANALYZER, Pods, replicas
-from support.fault_run import held_back
+from support.fault_run import throttled_run
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -21,8 +21,8 @@ def test_the_other_analyzer_takes_over(pods: Pods, jobs: str) -> None:
     with replicas(pods.watched, 2):
         pods.watched.watch(*pods.cluster.nodes)  # handed over nodes are learned anew
         pods.watched.calm(_UNFOLLOWED_S)
-        with held_back("analyzer lost", pods.watched, jobs, NODE) as story:
-            story.begins()
+        with throttled_run("analyzer lost", pods.watched, jobs, NODE) as story:
+            story.start()
             _lose_owner(pods)
 
 

@@ -69,19 +69,19 @@ def _parser() -> argparse.ArgumentParser:
 
 def _build(_: argparse.Namespace) -> None:
     began = time.monotonic()
-    building.build(_say)
-    _say(f"all of {', '.join(binaries.ALL)} are there ({time.monotonic() - began:.0f} s)")
+    building.build(_log)
+    _log(f"all of {', '.join(binaries.ALL)} are there ({time.monotonic() - began:.0f} s)")
     for name, path in binaries.find().paths.items():
-        _say(f"  {name:<24} {path}")
+        _log(f"  {name:<24} {path}")
 
 
 def _up(chosen: argparse.Namespace) -> None:
-    building.build(_say)
+    building.build(_log)
     began = time.monotonic()
     with plane.running(plane.Options(audit=chosen.audit)) as running:
         folder = running.programs["kubectl"].parent
-        _say(f"ready after {time.monotonic() - began:.1f} s, logs in {running.folder}; Ctrl-C ends")
-        _say(f"export KUBECONFIG={running.kubeconfig} PATH={folder}:$PATH")
+        _log(f"ready after {time.monotonic() - began:.1f} s, logs in {running.folder}; Ctrl-C ends")
+        _log(f"export KUBECONFIG={running.kubeconfig} PATH={folder}:$PATH")
         while running.api.running:
             time.sleep(1)
         raise StartError(f"the API server ended; its log ends:\n{running.api.tail()}")
@@ -95,38 +95,38 @@ def _pin(chosen: argparse.Namespace) -> None:
 
 def _nodes_up(chosen: argparse.Namespace) -> None:
     began = time.monotonic()
-    images = handle.prepare(_say, chosen.vms)
-    _say(f"programs and images: {time.monotonic() - began:.1f} s")
+    images = handle.prepare(_log, chosen.vms)
+    _log(f"programs and images: {time.monotonic() - began:.1f} s")
     desired = handle.plan(images, chosen.count, chosen.vms)
-    cluster = handle.up(chosen.folder, desired, _say, bound=False)
-    _say(cluster.kubectl("get", "nodes", "-o", "wide").rstrip())
-    _say(f"ready after {time.monotonic() - began:.1f} s, logs in {cluster.folder}")
-    _say(f"export KUBECONFIG={cluster.kubeconfig} PATH={cluster.program('')}:$PATH")
+    cluster = handle.up(chosen.folder, desired, _log, bound=False)
+    _log(cluster.kubectl("get", "nodes", "-o", "wide").rstrip())
+    _log(f"ready after {time.monotonic() - began:.1f} s, logs in {cluster.folder}")
+    _log(f"export KUBECONFIG={cluster.kubeconfig} PATH={cluster.program('')}:$PATH")
 
 
 def _nodes_down(chosen: argparse.Namespace) -> None:
     began = time.monotonic()
     if left := handle.down(chosen.folder):
         raise StartError(f"could not be removed: {' '.join(map(str, left))}")
-    _say(f"the cluster is gone ({time.monotonic() - began:.1f} s)")
+    _log(f"the cluster is gone ({time.monotonic() - began:.1f} s)")
 
 
 def _nodes_status(chosen: argparse.Namespace) -> None:
     cluster = Cluster(chosen.folder)
     if not cluster.running:
         raise StartError(f"no cluster runs in {chosen.folder}")
-    _say(cluster.kubectl("get", "nodes", "-o", "wide").rstrip())
+    _log(cluster.kubectl("get", "nodes", "-o", "wide").rstrip())
 
 
 def _node(chosen: argparse.Namespace) -> None:
     cluster = Cluster(chosen.folder)
     if chosen.do == "exec":
-        _say(cluster.execute(chosen.node, *chosen.command).rstrip())
+        _log(cluster.execute(chosen.node, *chosen.command).rstrip())
     else:
         getattr(cluster, chosen.do)(chosen.node)
 
 
-def _say(text: str) -> None:
+def _log(text: str) -> None:
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 

@@ -22,7 +22,7 @@ from images.building import build_all
 from images.store import Store
 
 COREDNS = "registry.k8s.io/coredns/coredns:v1.12.4"
-Say = Callable[[str], None]
+Log = Callable[[str], None]
 _FOLDER = Path(__file__).parent
 _INSTALL = (
     "export DEBIAN_FRONTEND=noninteractive && apt-get update --quiet=2 && apt-get install --yes"
@@ -56,7 +56,7 @@ WORKLOAD = Packaged("reveal-workload", ("python3-numpy", "curl", "iproute2", "pr
 REDIS = Packaged("reveal-redis", ("redis-server",))
 
 
-def make(store: Store, log: Say = print) -> tuple[Archive, ...]:
+def make(store: Store, log: Log = print) -> tuple[Archive, ...]:
     """All of them, what nodes cannot do without first."""
     folder = store.folder / "archives"
     folder.mkdir(exist_ok=True)
@@ -105,7 +105,7 @@ def _copy(source: Path, into: Path) -> None:
     shutil.copy2(source, into)
 
 
-def _scratch(store: Store, folder: Path, item: _Scratch, log: Say) -> Archive:
+def _scratch(store: Store, folder: Path, item: _Scratch, log: Log) -> Archive:
     file = folder / item.file
     if not file.exists():
         with tempfile.TemporaryDirectory() as temporary:
@@ -127,7 +127,7 @@ def _package(store: Store, packaged: Packaged) -> None:
     store.buildah("commit", "--quiet", "--rm", container, packaged.full_name)
 
 
-def _archive(store: Store, folder: Path, image: str, log: Say) -> Archive:
+def _archive(store: Store, folder: Path, image: str, log: Log) -> Archive:
     name, _, tag = image.rpartition("/")[2].partition(":")
     file = folder / f"{name}-{tag}.tar"
     if not file.exists():
@@ -135,7 +135,7 @@ def _archive(store: Store, folder: Path, image: str, log: Say) -> Archive:
     return Archive(image, file)
 
 
-def _save(store: Store, image: str, file: Path, log: Say) -> None:
+def _save(store: Store, image: str, file: Path, log: Log) -> None:
     unfinished = file.with_suffix(".unfinished")
     unfinished.unlink(missing_ok=True)  # buildah adds to one that is there
     target = f"docker-archive:{unfinished}:{image}"
@@ -146,7 +146,7 @@ def _save(store: Store, image: str, file: Path, log: Say) -> None:
     unfinished.replace(file)
 
 
-def _timed(log: Say, what: str, do: Callable[[], object]) -> None:
+def _timed(log: Log, what: str, do: Callable[[], object]) -> None:
     began = time.monotonic()
     do()
     log(f"{what}: {time.monotonic() - began:.0f} s")

@@ -28,7 +28,7 @@ _COMMANDS_BUILT = (
     "kube-scheduler", "kubelet", "kube-proxy",
 )  # fmt: skip
 _VERSION = "k8s.io/component-base/version"
-Say = Callable[[str], None]
+Log = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def programs() -> tuple[Program, ...]:
     )
 
 
-def build(log: Say = print, names: tuple[str, ...] = binaries.ALL) -> None:
+def build(log: Log = print, names: tuple[str, ...] = binaries.ALL) -> None:
     """Build what is missing or stale of ``names``; each step is told with its seconds.
 
     ``BuildError`` without a Go that can do it, or where sources cannot be fetched.
@@ -100,7 +100,7 @@ def build(log: Say = print, names: tuple[str, ...] = binaries.ALL) -> None:
                 _build(item, folder, log)
 
 
-def _build(program: Program, folder: Path, log: Say) -> None:
+def _build(program: Program, folder: Path, log: Log) -> None:
     began = time.monotonic()
     log(f"building {program.name} ...")
     go = _go(program.module, folder)
@@ -141,7 +141,7 @@ def _helm_variables(minor: str) -> tuple[tuple[str, str], ...]:
 
 
 @contextmanager
-def _alone(folder: Path, log: Say) -> Iterator[None]:
+def _alone(folder: Path, log: Log) -> Iterator[None]:
     """One build at a time: two at once take the memory of both and are no faster."""
     with (folder / ".lock").open("w") as lock:
         try:

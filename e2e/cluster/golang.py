@@ -20,7 +20,7 @@ from pathlib import Path
 
 _FETCHES_RELEASES = (1, 21)
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
-_PLACES = ("/usr/local/go/bin", "/usr/lib/go/bin")
+_FOLDERS = ("/usr/local/go/bin", "/usr/lib/go/bin")
 _ADVICE = (
     "install any Go from 1.17 on (Debian, Ubuntu: apt install golang-go; all: go.dev/dl); "
     "a release that is too old fetches a newer one"
@@ -75,7 +75,7 @@ def find(number: str, cache: Path) -> Go:
 
 
 def _present() -> Go | None:
-    path = os.pathsep.join((os.environ.get("PATH", ""), *_PLACES))
+    path = os.pathsep.join((os.environ.get("PATH", ""), *_FOLDERS))
     command = shutil.which("go", path=path)
     if command is None:
         return None

@@ -29,7 +29,7 @@ from cluster.vm import Vm
 from images.store import Store
 from images.store import cache as images_cache
 
-Say = Callable[[str], None]
+Log = Callable[[str], None]
 _E2E = Path(__file__).parents[1]
 _STOP_S = 90.0
 _KILL_S = 5.0
@@ -95,7 +95,7 @@ class Cluster:
         """Pull its plug."""
         self._ask("kill", node)
 
-    def cut(self, node: str) -> None:
+    def unplug_network(self, node: str) -> None:
         """Pull its cable."""
         self._ask("cut", node)
 
@@ -158,9 +158,9 @@ def supervised(state: dict[str, Any]) -> bool:
     return bool(state) and supervisor.started(state["pid"]) == state["started"] != 0
 
 
-def prepare(log: Say = print, vms: int = 0) -> tuple[Archive, ...]:
+def prepare(log: Log = print, vms: int = 0) -> tuple[Archive, ...]:
     """Programs and images, built where they are not there yet; disks where there are ``vms``."""
-    if why := machine.lacking(vms):
+    if why := machine.missing(vms):
         raise StartError(why)
     if vms:
         rootfs.make(log)
@@ -173,7 +173,7 @@ def plan(images: tuple[Archive, ...], nodes: int, vms: int = 0) -> Plan:
     return Plan(nodes, {str(item.file): item.image for item in images}, vms)
 
 
-def up(folder: Path, expected: Plan, log: Say, *, bound: bool) -> Cluster:
+def up(folder: Path, expected: Plan, log: Log, *, bound: bool) -> Cluster:
     """A cluster as planned; one that runs gets the images and nodes that it lacks.
 
     ``bound``: it ends with the thread that calls.
@@ -221,7 +221,7 @@ def _await_end(state: dict[str, Any], seconds: float) -> None:
 
 
 @contextmanager
-def running(count: int, log: Say = print, vms: int = 0) -> Iterator[Cluster]:
+def running(count: int, log: Log = print, vms: int = 0) -> Iterator[Cluster]:
     """The cluster that is up already, with the images that it has, left up; else one of its own.
 
     Virtual machines that it lacks are added, and taken away afterwards.
@@ -240,7 +240,7 @@ def running(count: int, log: Say = print, vms: int = 0) -> Iterator[Cluster]:
 
 
 @contextmanager
-def _virtual(found: Cluster, count: int, log: Say) -> Iterator[None]:
+def _virtual(found: Cluster, count: int, log: Log) -> Iterator[None]:
     """As many as wanted; those that were not there are gone afterwards."""
     there = found.vms
     try:
@@ -274,7 +274,7 @@ def _spawn(folder: Path, bound: bool) -> None:
         time.sleep(0.02)
 
 
-def _follow(cluster: Cluster, print_line: Say) -> None:
+def _follow(cluster: Cluster, print_line: Log) -> None:
     """Tell its supervisor's steps until it is ready."""
     text = ""
     with (cluster.folder / LOG).open() as log:
@@ -290,7 +290,7 @@ def _follow(cluster: Cluster, print_line: Say) -> None:
             time.sleep(0.1)
 
 
-def _complete(cluster: Cluster, expected: Plan, log: Say) -> None:
+def _complete(cluster: Cluster, expected: Plan, log: Log) -> None:
     _start(cluster, expected.names, log)
     known = set(cluster.state["images"])
     for file, image in expected.images.items():
@@ -299,15 +299,15 @@ def _complete(cluster: Cluster, expected: Plan, log: Say) -> None:
             _timed(log, f"{image} imported", partial(cluster.spread, archive))
 
 
-def _start(cluster: Cluster, names: Iterable[str], log: Say) -> None:
+def _start(cluster: Cluster, names: Iterable[str], log: Log) -> None:
     """Those of the nodes that are not there."""
     there = {*cluster.nodes, *cluster.vms}
     for name in names:
         if name not in there:
-            _timed(log, f"{name} Ready", partial(_start_one, cluster, name))
+            _timed(log, f"{name} Ready", partial(_start_node, cluster, name))
 
 
-def _start_one(cluster: Cluster, name: str) -> None:
+def _start_node(cluster: Cluster, name: str) -> None:
     cluster.start(name)
     deadline = time.monotonic() + _READY_S
     while not cluster.is_ready(name):
@@ -316,7 +316,7 @@ def _start_one(cluster: Cluster, name: str) -> None:
         time.sleep(0.5)
 
 
-def _timed(log: Say, what: str, do: Callable[[], object]) -> None:
+def _timed(log: Log, what: str, do: Callable[[], object]) -> None:
     began = time.monotonic()
     do()
     log(f"{time.monotonic() - began:6.1f} s  {what}")

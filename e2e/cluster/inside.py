@@ -93,13 +93,13 @@ def cgroup(node: str) -> str:
 class First:
     """Process 1 of a node."""
 
-    def __init__(self, told: Inside) -> None:
-        self._told = told
+    def __init__(self, settings: Inside) -> None:
+        self._settings = settings
         self._running: dict[int, str] = {}
 
     def run(self) -> None:
         """Until it is killed: nothing else ends it."""
-        socket.sethostname(self._told.name)
+        socket.sethostname(self._settings.name)
         self._mount()
         self._connect()
         self._start("containerd")
@@ -118,14 +118,14 @@ class First:
         _run("mount", "-t", "tmpfs", "tmpfs", "/run")
         Path("/run/lock").mkdir()
         for name in _OWN:
-            own = self._told.folder / name
+            own = self._settings.folder / name
             own.mkdir(parents=True, exist_ok=True)
             _run("mount", "--bind", own, Path("/", name))
         _run("mount", "--make-rshared", "/")
 
     def _connect(self) -> None:
         _wait_for(lambda: network.ip("link", "show", "eth0", check=False) == 0, "its cable")
-        network.configure(self._told.network, self._told.number)
+        network.configure(self._settings.network, self._settings.number)
         for name in ("net/ipv4/ip_forward", "net/bridge/bridge-nf-call-iptables"):
             setting = Path("/proc/sys", name)
             if setting.exists():
@@ -134,16 +134,17 @@ class First:
     def _import(self) -> None:
         """Images as archives, each once for as long as the node's disk lives."""
         _IMPORTED.mkdir(exist_ok=True)
-        for archive in map(Path, self._told.archives):
+        for archive in map(Path, self._settings.archives):
             if not imported(archive).exists():
                 _run(*importing(archive))
                 imported(archive).touch()
 
     def _start(self, name: str) -> None:
-        log = self._told.folder / f"{name}.log"
+        log = self._settings.folder / f"{name}.log"
         with log.open("ab") as output:
             started = subprocess.Popen(
-                self._told.commands[name], stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+                self._settings.commands[name], stdin=subprocess.DEVNULL,
+                stdout=output, stderr=output,
                 start_new_session=True,
             )  # fmt: skip
         self._running[started.pid] = name

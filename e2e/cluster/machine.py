@@ -25,7 +25,7 @@ _SETTINGS = ("vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/
              "kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes")  # fmt: skip
 
 
-def lacking(vms: int = 0) -> str:
+def missing(vms: int = 0) -> str:
     """Why this machine cannot run nodes, in a sentence; empty when it can."""
     if os.geteuid() != 0:
         return "nodes are made of namespaces, cgroups and mounts, which takes root"

@@ -98,7 +98,7 @@ def unplug(network: Network, number: int) -> None:
     ip("route", "delete", network.pods_of(number), check=False)
 
 
-def cut(network: Network, number: int) -> None:
+def disconnect(network: Network, number: int) -> None:
     """A partition: the node runs on, and nobody reaches it."""
     ip("link", "set", network.plug(number), "down")
 

@@ -40,13 +40,13 @@ class Node:
         self._plane = plane
         self.archives = archives
         self._unshare = Daemon(
-            self.name, (sys.executable, "-m", "cluster.inside", "enter", self._told),
+            self.name, (sys.executable, "-m", "cluster.inside", "enter", self._settings_file),
             plane.folder / f"{self.name}.log", {"PYTHONPATH": str(_E2E)},
         )  # fmt: skip
         self.pid = 0
 
     @property
-    def _told(self) -> Path:
+    def _settings_file(self) -> Path:
         return self.folder / "inside.json"
 
     def start(self) -> None:
@@ -101,7 +101,9 @@ class Node:
         nodefiles.write(self.folder, setting)
         programs = {name: str(self._plane.programs[name]) for name in ("kubelet", "kube-proxy")}
         archives = tuple(map(str, self.archives))
-        Inside(self.folder, self.number, self._network, programs, archives).save(self._told)
+        Inside(self.folder, self.number, self._network, programs, archives).save(
+            self._settings_file
+        )
 
     def _config(self, name: str, user: dict[str, str]) -> None:
         kubeconfig = self._plane.config(f"{self.name}-{name}", user)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from images import base, store
 
-Say = Callable[[str], None]
+Log = Callable[[str], None]
 LABEL = "reveal-root"
 _GUEST = Path(__file__).with_name("guest")
 _PACKAGES = (
@@ -70,7 +70,7 @@ def find() -> RootFs:
     return RootFs(cache() / digest())
 
 
-def make(log: Say = print) -> RootFs:
+def make(log: Log = print) -> RootFs:
     """What is there already stays; ``BuildError`` where it cannot be made."""
     root = find()
     root.folder.parent.mkdir(parents=True, exist_ok=True)
@@ -93,7 +93,7 @@ def _make(folder: Path) -> None:
     store.run("debootstrap", "--variant=minbase", include, base.SUITE, root)
     store.run("chroot", root, "apt-get", "clean")
     shutil.copytree(_GUEST, root, symlinks=True, dirs_exist_ok=True)
-    (root / "told").mkdir()
+    (root / "node-config").mkdir()
     (root / "etc" / "machine-id").write_text("")  # each node is given one at its first start
     store.run("chroot", root, "systemctl", "enable", "--quiet", *_UNITS)
     _take_out(root, unfinished)

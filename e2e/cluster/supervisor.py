@@ -70,7 +70,7 @@ class Supervisor:
         with socket.socket(socket.AF_UNIX) as lock:
             lock.bind(_LOCK)
             try:
-                self._tell()
+                self._write_state()
                 self._start()
                 self._serve()
             finally:
@@ -83,7 +83,7 @@ class Supervisor:
         plane = ControlPlane(binaries.find(), self._folder, Options(network=BRIDGED))
         self._plane = plane
         plane.start()
-        self._say("control plane")
+        self._log("control plane")
         user = plane.certificates.issue("scheduler", "/CN=system:kube-scheduler")
         self._scheduler = Daemon(
             "kube-scheduler",
@@ -95,15 +95,15 @@ class Supervisor:
         self._boot(self._plan.names)
         self._dns()
         self._ready = True
-        self._tell()
+        self._write_state()
 
     def _boot(self, names: Sequence[str]) -> None:
         for name in names:
             self._switch_on(name)
-        self._tell()
+        self._write_state()
         for name in reversed(names):
             _wait_for(partial(self._is_ready, name), self._nodes[name].patience, name)
-            self._say(f"{name} Ready")
+            self._log(f"{name} Ready")
 
     def _switch_on(self, name: str) -> None:
         """A node that was not there before."""
@@ -130,7 +130,7 @@ class Supervisor:
         self._kubectl("apply", "-f", "-", text=manifest)
         wait = ("wait", "--for=condition=Available", "deployment/coredns")
         self._kubectl("-n", "kube-system", *wait, f"--timeout={_DNS_S:.0f}s")
-        self._say("DNS")
+        self._log("DNS")
 
     def _kubectl(self, *words: str, text: str = "") -> None:
         assert self._plane is not None
@@ -162,7 +162,7 @@ class Supervisor:
                 self._do(asked["do"], asked["node"])
         except (OSError, StartError, KeyError, ValueError, subprocess.SubprocessError) as error:
             return {"error": f"{type(error).__name__}: {error}"}
-        self._tell()
+        self._write_state()
         return {}
 
     def _do(self, what: str, name: str) -> None:
@@ -175,7 +175,7 @@ class Supervisor:
             "start": node.start,
             "stop": node.shut_down,
             "kill": node.kill,
-            "cut": lambda: network.cut(BRIDGED, number),
+            "cut": lambda: network.disconnect(BRIDGED, number),
             "join": lambda: network.join(BRIDGED, number),
             "remove": lambda: self._remove(name),
         }
@@ -210,7 +210,7 @@ class Supervisor:
         for node in self._nodes.values():
             node.archives = tuple(map(Path, self._plan.images))
 
-    def _tell(self) -> None:
+    def _write_state(self) -> None:
         """The state file, whole at any time."""
         pids = {name: item.pid for name, item in self._nodes.items()}
         state = {
@@ -234,7 +234,7 @@ class Supervisor:
             self._plane.stop()
         sweep(self._folder)
 
-    def _say(self, what: str) -> None:
+    def _log(self, what: str) -> None:
         print(f"{time.monotonic() - self._began:6.1f} s  {what}", flush=True)
 
 

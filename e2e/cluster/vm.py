@@ -21,7 +21,7 @@ from cluster.emulator import Cable
 from cluster.network import BRIDGED, Network
 from cluster.nodefiles import Setting
 from cluster.plane import ControlPlane
-from cluster.vmfiles import TOLD
+from cluster.vmfiles import NODE_CONFIG
 
 _PREFIX = "vm"
 _NEEDED = ("pause-", "reveal-collector-", "reveal-workload-")
@@ -54,7 +54,7 @@ class Vm:
         system, disk, settings_disk = (
             rootfs.find(),
             self.folder / "root.img",
-            self.folder / "told.img",
+            self.folder / "node-config.img",
         )
         if not disk.exists():
             _copy(system.disk, disk)
@@ -107,8 +107,9 @@ class Vm:
         files.issue_server(name, f"DNS:{name}", f"IP:{address}")
         vmfiles.keys(self.folder, address)
         setting = Setting(
-            name, self.number, self._network, TOLD, TOLD / files.authority.name,
-            TOLD / files.certificate(name).name, TOLD / files.key(name).name, shares_kernel=False,
+            name, self.number, self._network, NODE_CONFIG,
+            NODE_CONFIG / files.authority.name, NODE_CONFIG / files.certificate(name).name,
+            NODE_CONFIG / files.key(name).name, shares_kernel=False,
         )  # fmt: skip
         programs = (plane.programs["kubelet"], plane.programs["kube-proxy"])
         into = vmfiles.write(self.folder, setting, files, programs)

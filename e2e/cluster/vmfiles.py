@@ -1,4 +1,4 @@
-"""What a node with a kernel of its own is told: a second disk, which it mounts at ``/told``."""
+"""The configuration disk of a virtual machine, which it mounts at ``/node-config``."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from cluster.certificates import Certificates
 from cluster.network import NUMBERS, Network
 from cluster.nodefiles import Setting
 
-TOLD = Path("/told")
-LABEL = "reveal-told"
+NODE_CONFIG = Path("/node-config")
+LABEL = "reveal-config"
 _ROOM = 64 << 20
 _LINK = """\
 [Match]
@@ -44,7 +44,7 @@ def write(
     folder: Path, setting: Setting, certificates: Certificates, programs: Iterable[Path]
 ) -> Path:
     """Everything but kubeconfigs and archives, into the folder that becomes the disk."""
-    into = folder / "told"
+    into = folder / "node-config"
     (into / "bin").mkdir(parents=True, exist_ok=True)
     (into / "archives").mkdir(exist_ok=True)
     nodefiles.write(into, setting)
@@ -70,16 +70,16 @@ def links(network: Network, number: int) -> str:
     return _LINK.format(address=network.node(number), gateway=network.api) + routes
 
 
-def disk(told: Path, archives: Iterable[Path], into: Path) -> None:
-    """A file system of what is in ``told`` and of the images."""
+def disk(content: Path, archives: Iterable[Path], into: Path) -> None:
+    """A file system of what is in ``content`` and of the images."""
     for archive in archives:
-        _link(archive, told / "archives" / archive.name)
-    size = sum(item.stat().st_size for item in told.rglob("*") if item.is_file())
+        _link(archive, content / "archives" / archive.name)
+    size = sum(item.stat().st_size for item in content.rglob("*") if item.is_file())
     into.unlink(missing_ok=True)
     kib = (size + size // 10 + _ROOM) >> 10
-    command = ["mke2fs", "-q", "-t", "ext4", "-L", LABEL, "-d", str(told), str(into), f"{kib}k"]
+    command = ["mke2fs", "-q", "-t", "ext4", "-L", LABEL, "-d", str(content), str(into), f"{kib}k"]
     subprocess.run(command, check=True, capture_output=True)
-    shutil.rmtree(told)
+    shutil.rmtree(content)
 
 
 def _link(file: Path, into: Path) -> None:

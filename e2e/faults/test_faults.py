@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from cluster.handle import Cluster
-from support.cluster_release import ONE_THREAD, TRAINING, Watched
-from support.fault_run import fault, held_back
-from support.faulty_pods import SPIN, TELLS, THROTTLED, Expected
+from support.cluster_release import SINGLE_THREAD, TRAINING, Release
+from support.fault_run import fault_run, throttled_run
+from support.faulty_pods import LOG_TIME, SPIN, THROTTLED, Expected
 from workloads import command
 
 pytestmark = pytest.mark.timeout(900)
@@ -36,39 +36,39 @@ _AS_ON_A_WIRE = (
 )
 
 
-def test_a_pod_held_back_by_its_quota(three_nodes: Watched, jobs: str) -> None:
-    with held_back("CPU quota of a pod", three_nodes, jobs, "node2") as story:
-        story.begins_in(jobs, THROTTLED)
+def test_a_pod_held_back_by_its_quota(three_nodes: Release, jobs: str) -> None:
+    with throttled_run("CPU quota of a pod", three_nodes, jobs, "node2") as story:
+        story.start_in(jobs, THROTTLED)
 
 
-def test_a_noisy_neighbour_of_a_training_pod(three_nodes: Watched, jobs: str) -> None:
+def test_a_noisy_neighbour_of_a_training_pod(three_nodes: Release, jobs: str) -> None:
     expected = Expected("node1", "CPU", "CPUContention", f"{jobs}/noisy")
-    loops = f"{TELLS}; for i in 1 2 3 4 5 6; do python3 -c '{SPIN}' & done; wait"
+    loops = f"{LOG_TIME}; for i in 1 2 3 4 5 6; do python3 -c '{SPIN}' & done; wait"
     # its requests weigh more than the training pod's, which has none
     container = {"command": ["sh", "-c", loops], "resources": {"requests": {"cpu": "1"}}}
     with (
         training(three_nodes, jobs, "node1"),
-        fault("noisy neighbour of a training pod", three_nodes, expected) as story,
+        fault_run("noisy neighbour of a training pod", three_nodes, expected) as story,
         three_nodes.pod(jobs, "node1", "noisy", **container),
     ):
-        story.begins_in(jobs, "noisy")
+        story.start_in(jobs, "noisy")
 
 
 @pytest.mark.parametrize("per_mille", [10, 1])
-def test_packets_that_a_node_loses(three_nodes: Watched, jobs: str, per_mille: int) -> None:
+def test_packets_that_a_node_loses(three_nodes: Release, jobs: str, per_mille: int) -> None:
     """Two ranks train across two nodes, and what leaves one of them is lost at random."""
     expected = Expected("node2", "Network", "PacketLoss", f"{jobs}/rank-1", victim=True)
     name = f"packet loss of {per_mille / 10:g} % on a node"
     with (
         training_across(three_nodes, jobs),
-        fault(name, three_nodes, expected) as story,
+        fault_run(name, three_nodes, expected) as story,
         loss(three_nodes.cluster, "node2", per_mille),
     ):
-        story.begins()
+        story.start()
 
 
 @contextmanager
-def training(watched: Watched, jobs: str, node: str) -> Iterator[None]:
+def training(watched: Release, jobs: str, node: str) -> Iterator[None]:
     """The job of a pod that is known by now, on a machine where it need not wait."""
     _await_idle_machine()
     with watched.pod(jobs, node, "training", **TRAINING):
@@ -77,13 +77,13 @@ def training(watched: Watched, jobs: str, node: str) -> Iterator[None]:
 
 
 @contextmanager
-def training_across(watched: Watched, jobs: str) -> Iterator[None]:
+def training_across(watched: Release, jobs: str) -> Iterator[None]:
     """A job of two pods on two nodes, which sum their gradients over TCP twenty times a second."""
     _await_idle_machine()
     with ExitStack() as stack:
         address: tuple[str, ...] = ()
         for rank, node in enumerate(("node1", "node2")):
-            container = {"command": command("allreduce", _PORT, *address), "env": [ONE_THREAD]}
+            container = {"command": command("allreduce", _PORT, *address), "env": [SINGLE_THREAD]}
             stack.enter_context(watched.pod(jobs, node, f"rank-{rank}", **container))
             pod = watched.kube.get("v1", "Pod", f"rank-{rank}", jobs) or {}
             address = (pod["status"]["podIP"],)

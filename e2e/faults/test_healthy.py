@@ -9,8 +9,8 @@ from contextlib import contextmanager
 import pytest
 
 from support.api_server import Object, condition, wait_for
-from support.cluster_release import TRAINING, Watched
-from support.fault_run import healthy
+from support.cluster_release import TRAINING, Release
+from support.fault_run import healthy_run
 from support.helm_chart import NAMESPACE
 
 pytestmark = pytest.mark.timeout(900)
@@ -21,16 +21,16 @@ _AWAY_S = 150.0
 _SERVE = ["python3", "-m", "http.server", "8080"]
 
 
-def test_a_rolling_update_is_no_finding(three_nodes: Watched, jobs: str) -> None:
-    with healthy("rolling update of 6 pods", three_nodes), serving(three_nodes, jobs):
+def test_a_rolling_update_is_no_finding(three_nodes: Release, jobs: str) -> None:
+    with healthy_run("rolling update of 6 pods", three_nodes), serving(three_nodes, jobs):
         time.sleep(_SETTLES_S)
         three_nodes.cluster.kubectl("-n", jobs, "rollout", "restart", "deployment/serving")
         _rolled_out(three_nodes, jobs)
         time.sleep(_SETTLES_S)
 
 
-def test_a_job_that_ends_and_starts_again_is_no_finding(three_nodes: Watched, jobs: str) -> None:
-    with healthy("a job that ends and starts again", three_nodes):
+def test_a_job_that_ends_and_starts_again_is_no_finding(three_nodes: Release, jobs: str) -> None:
+    with healthy_run("a job that ends and starts again", three_nodes):
         for name in ("first", "second"):
             with three_nodes.pod(jobs, "node3", name, **TRAINING):
                 time.sleep(_RUNS_S)
@@ -38,12 +38,12 @@ def test_a_job_that_ends_and_starts_again_is_no_finding(three_nodes: Watched, jo
 
 
 def test_a_node_that_is_drained_and_comes_back_is_no_finding(
-    three_nodes: Watched, jobs: str
+    three_nodes: Release, jobs: str
 ) -> None:
     """Telemetry tells of it instead; its pods go elsewhere and the node is learned anew."""
     cluster, node = three_nodes.cluster, _without_redis(three_nodes)
     with (
-        healthy("a node drained, shut down and back", three_nodes),
+        healthy_run("a node drained, shut down and back", three_nodes),
         serving(three_nodes, jobs),
     ):
         cluster.kubectl("drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--force",
@@ -61,7 +61,7 @@ def test_a_node_that_is_drained_and_comes_back_is_no_finding(
 
 
 @contextmanager
-def serving(watched: Watched, jobs: str) -> Iterator[None]:
+def serving(watched: Release, jobs: str) -> Iterator[None]:
     """Six pods of a Deployment, rolled out, wherever the scheduler puts them."""
     image = watched.cluster.image("reveal-workload")
     container = {"name": "main", "image": image, "command": _SERVE}
@@ -80,22 +80,22 @@ def serving(watched: Watched, jobs: str) -> Iterator[None]:
     watched.kube.delete(manifest)
 
 
-def _rolled_out(watched: Watched, jobs: str) -> None:
+def _rolled_out(watched: Release, jobs: str) -> None:
     words = ("rollout", "status", "deployment/serving", "--timeout=120s")
     watched.cluster.kubectl("-n", jobs, *words)
 
 
-def _without_redis(watched: Watched) -> str:
+def _without_redis(watched: Release) -> str:
     """The last node that the evaluation's Redis, which forgets all when it moves, is not on."""
     pods = watched.kube.items("v1", "Pod", NAMESPACE)
     holds = {pod["spec"].get("nodeName") for pod in pods if "redis" in pod["metadata"]["name"]}
     return [name for name in watched.cluster.nodes if name not in holds][-1]
 
 
-def _reporting(watched: Watched) -> int:
+def _reporting(watched: Release) -> int:
     return int(watched.telemetry.get("nodesReporting", 0))
 
 
-def _ready(watched: Watched, node: str) -> bool:
+def _ready(watched: Release, node: str) -> bool:
     found = watched.kube.get("v1", "Node", node) or {}
     return bool(condition(found, "Ready").get("status") == "True")

@@ -18,8 +18,8 @@ import pytest
 
 from cluster.handle import Cluster
 from reveal_cli.faults.disk import disk_of
-from support.cluster_release import Watched
-from support.fault_run import fault
+from support.cluster_release import Release
+from support.fault_run import fault_run
 from support.faulty_pods import FORGETFUL, KNOWN_S, Expected
 from workloads import command
 
@@ -66,32 +66,34 @@ CULPRITS = (
 
 @pytest.mark.parametrize("culprit", CULPRITS, ids=lambda item: str(item.hypothesis))
 def test_a_pod_that_does_harm(
-    one_node: Watched, jobs: str, data_file: Path, culprit: Culprit
+    single_node: Release, jobs: str, data_file: Path, culprit: Culprit
 ) -> None:
     expected = Expected("node1", culprit.subsystem, culprit.hypothesis, f"{jobs}/culprit")
     container = {"command": culprit.command, "resources": culprit.resources}
     with (
-        fault(culprit.fault, one_node, expected) as story,
-        one_node.pod(jobs, "node1", "culprit", {"/data": data_file}, **container),
+        fault_run(culprit.fault, single_node, expected) as story,
+        single_node.pod(jobs, "node1", "culprit", {"/data": data_file}, **container),
     ):
-        story.begins_in(jobs, "culprit")
+        story.start_in(jobs, "culprit")
 
 
-def test_a_volume_that_is_slow_for_one_pod(one_node: Watched, jobs: str, data_file: Path) -> None:
+def test_a_volume_that_is_slow_for_one_pod(
+    single_node: Release, jobs: str, data_file: Path
+) -> None:
     """A data loader whose reads the block layer holds back, as a volume's quota does."""
     expected = Expected("node1", "Storage", "BlockedOnIO", f"{jobs}/loader")
     container = {"command": command("loading", "/data")}
-    with one_node.pod(jobs, "node1", "loader", {"/data": data_file}, **container):
+    with single_node.pod(jobs, "node1", "loader", {"/data": data_file}, **container):
         time.sleep(_STARTED_S)
         with (
-            fault("slow volume of one pod", one_node, expected) as story,
-            held_back(one_node, jobs, "loader", data_file),
+            fault_run("slow volume of one pod", single_node, expected) as story,
+            throttled_reads(single_node, jobs, "loader", data_file),
         ):
-            story.begins()
+            story.start()
 
 
 @contextmanager
-def held_back(watched: Watched, namespace: str, pod: str, file: Path) -> Iterator[None]:
+def throttled_reads(watched: Release, namespace: str, pod: str, file: Path) -> Iterator[None]:
     """The reads of a pod's containers from the disk of a file, to 1 MiB a second."""
     found = watched.kube.get("v1", "Pod", pod, namespace) or {}
     limits = _limits(watched.cluster, found["metadata"]["uid"])

@@ -16,10 +16,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """0 built, 1 not."""
     arguments = parser().parse_args(argv)
     try:
-        if reason := store.lacking():
+        if reason := store.missing_tools():
             raise BuildError(f"no images can be built here: {reason}")
         images = Store(store.cache())
-        built = build_all(images, _say)
+        built = build_all(images, _log)
         if arguments.save is not None:
             save(images, built, arguments.save)
     except BuildError as error:
@@ -44,10 +44,10 @@ def save(images: Store, built: Sequence[Built], folder: Path) -> None:
         file = folder / f"{item.image.name}.tar"
         file.unlink(missing_ok=True)  # buildah adds to one that is there
         images.buildah("push", "--quiet", item.full_name, f"docker-archive:{file}:{item.full_name}")
-        _say(f"{file}: {file.stat().st_size >> 20} MiB")
+        _log(f"{file}: {file.stat().st_size >> 20} MiB")
 
 
-def _say(line: str) -> None:
+def _log(line: str) -> None:
     print(line, flush=True)
 
 

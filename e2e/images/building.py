@@ -77,11 +77,11 @@ def build_all(store: Store, log: Callable[[str], None] = lambda _: None) -> tupl
         images = []
         for image in IMAGES:
             images.append(_built(store, bases, image, tag))
-            log(told(images[-1]))
+            log(summary_of(images[-1]))
         return tuple(images)
 
 
-def told(built: Built) -> str:
+def summary_of(built: Built) -> str:
     """One line on an image."""
     when = f"built in {built.seconds:.0f} s" if built.seconds else "there already"
     return f"{built.full_name}: {built.over_base_mib:.0f} MiB over its base, {when}"

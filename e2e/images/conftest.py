@@ -14,7 +14,7 @@ from images.store import Store
 
 @pytest.fixture(scope="session")
 def image_store() -> Store:
-    if reason := store.lacking():
+    if reason := store.missing_tools():
         pytest.skip(f"no images can be built here: {reason}")
     return Store(store.cache())
 

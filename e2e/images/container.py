@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from images.pod import Json, Node, held_capabilities, specification
+from images.pod import Json, Node, bounding_set, specification
 from images.store import Store
 
 RUNTIMES = ("runc", "crun")
@@ -75,7 +75,7 @@ def running(store: Store, image: str, pod: Json, node: Node) -> Iterator[Contain
     """The only container of ``pod``, from ``image`` whatever the pod names."""
     program = runtime()
     assert program is not None, f"no {' and no '.join(RUNTIMES)}"
-    own = held_capabilities(Path("/proc/self/status").read_text())
+    own = bounding_set(Path("/proc/self/status").read_text())
     with tempfile.TemporaryDirectory(prefix="reveal-image-") as name, store.mounted(image) as root:
         folder = Path(name)
         config = store.config(image)["config"]

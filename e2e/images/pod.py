@@ -75,7 +75,7 @@ def specification(pod: Json, image: Json, root: Path, node: Node) -> dict[str, A
     }
 
 
-def held_capabilities(status: str) -> tuple[str, ...]:
+def bounding_set(status: str) -> tuple[str, ...]:
     """The names in ``CapEff`` of a /proc/PID/status."""
     mask = int(re.search(r"^CapEff:\s*(\w+)$", status, re.MULTILINE)[1], 16)  # type: ignore[index]
     return tuple(name for index, name in enumerate(CAPABILITIES) if mask >> index & 1)

@@ -20,7 +20,7 @@ class BuildError(Exception):
     """An image cannot be made; the text says what failed, with the end of its output."""
 
 
-def lacking() -> str:
+def missing_tools() -> str:
     """Why no image can be built here, in a sentence; empty when it can."""
     if os.geteuid() != 0:
         return "images are built as root"

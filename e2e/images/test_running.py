@@ -39,13 +39,13 @@ NATIVE = "from reveal_collector.native import load; assert load().library"
 Start = Callable[..., Container]
 
 
-class Place:
+class ControlPlaneSetup:
     """A namespace with the accounts of the three, and what a kubelet would hand their pods."""
 
     def __init__(self, plane: ControlPlane, kube: Kube, namespace: str, folder: Path) -> None:
         self._plane, self._kube, self._folder = plane, kube, folder
         self.namespace = namespace
-        self.made: list[dict[str, Any]] = []
+        self.created: list[dict[str, Any]] = []
         for name in ACCOUNTS:
             self._account(name)
 
@@ -79,7 +79,7 @@ class Place:
             "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "cluster-admin"},
             "subjects": [{"kind": "ServiceAccount", **about}],
         }
-        self.made.append(self._kube.create(binding))
+        self.created.append(self._kube.create(binding))
 
     def _files(self, name: str, data: dict[str, str]) -> Path:
         folder = self._folder / name
@@ -90,16 +90,16 @@ class Place:
 
 
 @pytest.fixture
-def place(
+def setup(
     control_plane: ControlPlane, kube: Kube, namespace: str, tmp_path: Path
-) -> Iterator[Place]:
+) -> Iterator[ControlPlaneSetup]:
     kube.install(*sorted((ROOT / "crds").glob("*.yaml")))
     tmp_path.chmod(0o755)  # the analyzer is nobody
     for parent in list(tmp_path.parents)[:2]:
         parent.chmod(0o755)
-    setup = Place(control_plane, kube, namespace, tmp_path)
+    setup = ControlPlaneSetup(control_plane, kube, namespace, tmp_path)
     yield setup
-    for created in setup.made:
+    for created in setup.created:
         kube.delete(created)
 
 
@@ -163,16 +163,16 @@ def pod_of(workload: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_profile_becomes_processes_that_work_together(
-    place: Place, kube: Kube, profile: str, server: str, start: Start
+    setup: ControlPlaneSetup, kube: Kube, profile: str, server: str, start: Start
 ) -> None:
     operator = start(
-        "reveal-operator", operator_pod(place.namespace, server), place.node("reveal-operator")
+        "reveal-operator", operator_pod(setup.namespace, server), setup.node("reveal-operator")
     )
 
     def child(api: str, kind: str, component: str) -> dict[str, Any]:
         assert operator.running, operator.log
         name = child_name(component, profile)
-        found = kube.get(api, kind, name, place.namespace)
+        found = kube.get(api, kind, name, setup.namespace)
         assert found is not None, f"no {kind} {name}:\n{operator.log}"
         return found
 
@@ -180,9 +180,9 @@ def test_a_profile_becomes_processes_that_work_together(
     deployment = wait_for(lambda: child("apps/v1", "Deployment", "analyzer"), 30, "a Deployment")
     settings = child("v1", "ConfigMap", "settings")["data"]
 
-    collector_node = place.node("reveal-collector", settings=settings)
+    collector_node = setup.node("reveal-collector", settings=settings)
     collector = start("reveal-collector", pod_of(daemonset), collector_node)
-    analyzer_node = place.node("reveal-analyzer", settings=settings)
+    analyzer_node = setup.node("reveal-analyzer", settings=settings)
     analyzer = start("reveal-analyzer", pod_of(deployment), analyzer_node)
 
     client = redis.Redis.from_url(server)

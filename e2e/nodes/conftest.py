@@ -10,13 +10,13 @@ import pytest
 
 from cluster.handle import Cluster
 from support.api_server import Kube, parsed, unique, wait_for
-from support.node_network import Stage
+from support.node_network import NodeNetwork
 
 _ROLLED_OUT_S = 90
 
 
 @pytest.fixture(scope="session")
-def stage(cluster: Cluster) -> Iterator[Stage]:
+def stage(cluster: Cluster) -> Iterator[NodeNetwork]:
     kube = Kube(cluster.kubeconfig)
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": unique("smoke")}}
     name = kube.create(body)["metadata"]["name"]
@@ -26,5 +26,5 @@ def stage(cluster: Cluster) -> Iterator[Stage]:
     kube.apply(parsed(manifest), namespace=name)
     for item in ("deployment/web", "daemonset/agent"):
         cluster.kubectl("-n", name, "rollout", "status", item, f"--timeout={_ROLLED_OUT_S}s")
-    yield Stage(cluster, kube, name)
+    yield NodeNetwork(cluster, kube, name)
     kube.delete(body)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.api_server import wait_for
-from support.node_network import Stage
+from support.node_network import NodeNetwork
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -21,20 +21,20 @@ _ASK = (
 )
 
 
-def test_every_node_runs_its_pods(stage: Stage) -> None:
+def test_every_node_runs_its_pods(stage: NodeNetwork) -> None:
     assert {stage.node_ready(name) for name in stage.cluster.nodes} == {"True"}
     for app in ("web", "agent"):
         assert sorted(stage.pods(app)) == stage.cluster.nodes
 
 
-def test_logs_and_exec(stage: Stage) -> None:
+def test_logs_and_exec(stage: NodeNetwork) -> None:
     for pod in stage.pods("web").values():
         name = pod["metadata"]["name"]
         assert stage.shell(name, "cat /etc/hostname").strip() == name
         assert "/hostname" in stage.cluster.kubectl("-n", stage.namespace, "logs", name)
 
 
-def test_pods_reach_pods_of_all_nodes_and_services_by_address_and_name(stage: Stage) -> None:
+def test_pods_reach_pods_of_all_nodes_and_services_by_address_and_name(stage: NodeNetwork) -> None:
     names = {pod["metadata"]["name"]: pod["status"]["podIP"] for pod in stage.pods("web").values()}
     service = stage.kube.get("v1", "Service", "web", stage.namespace)
     assert service is not None
@@ -46,7 +46,7 @@ def test_pods_reach_pods_of_all_nodes_and_services_by_address_and_name(stage: St
             assert stage.shell(pod, _get(where)).strip() in names
 
 
-def test_the_host_of_a_privileged_pod_is_its_node(stage: Stage) -> None:
+def test_the_host_of_a_privileged_pod_is_its_node(stage: NodeNetwork) -> None:
     for node, pod in stage.pods("agent").items():
         name = pod["metadata"]["name"]
         assert "cluster.inside" in stage.shell(name, "tr '\\0' ' ' </host/proc/1/cmdline")
@@ -55,16 +55,16 @@ def test_the_host_of_a_privileged_pod_is_its_node(stage: Stage) -> None:
         assert stage.cluster.execute(node, "hostname").strip() == node
 
 
-def test_a_token_may_what_its_role_says(stage: Stage) -> None:
+def test_a_token_may_what_its_role_says(stage: NodeNetwork) -> None:
     pod = next(iter(stage.pods("agent").values()))["metadata"]["name"]
     assert stage.shell(pod, f"{_ASK}{stage.namespace}/pods") == "200"
     assert stage.shell(pod, f"{_ASK}{stage.namespace}/secrets") == "403"
 
 
-def test_a_partition_is_seen_by_its_neighbours_and_heals(stage: Stage) -> None:
+def test_a_partition_is_seen_by_its_neighbours_and_heals(stage: NodeNetwork) -> None:
     here, there = (stage.pods("web")[name] for name in ("node1", "node3"))
     asked = _get(f"{there['status']['podIP']}:8080")
-    stage.cluster.cut("node3")
+    stage.cluster.unplug_network("node3")
     try:
         with pytest.raises(subprocess.CalledProcessError):
             stage.shell(here["metadata"]["name"], asked)
@@ -73,7 +73,7 @@ def test_a_partition_is_seen_by_its_neighbours_and_heals(stage: Stage) -> None:
     wait_for(lambda: _answers(stage, here["metadata"]["name"], asked), 60, "it is reached again")
 
 
-def test_a_node_that_lost_power_comes_back_with_its_pods(stage: Stage) -> None:
+def test_a_node_that_lost_power_comes_back_with_its_pods(stage: NodeNetwork) -> None:
     stage.cluster.kill("node2")
     wait_for(lambda: stage.node_ready("node2") != "True", 120, "the node is missed")
     began = time.monotonic()
@@ -86,7 +86,7 @@ def test_a_node_that_lost_power_comes_back_with_its_pods(stage: Stage) -> None:
     wait_for(lambda: _answers(stage, name, "true"), 60, "its pod answers")
 
 
-def test_an_image_is_imported(stage: Stage) -> None:
+def test_an_image_is_imported(stage: NodeNetwork) -> None:
     image = stage.cluster.image("reveal-redis")
     archive = next(file for file, item in stage.cluster.state["images"].items() if item == image)
     stage.cluster.import_image("node1", Path(archive))
@@ -97,7 +97,7 @@ def _get(where: str) -> str:
     return f"curl -fsS -m 5 http://{where}/hostname"
 
 
-def _answers(stage: Stage, pod: str, text: str) -> bool:
+def _answers(stage: NodeNetwork, pod: str, text: str) -> bool:
     try:
         stage.shell(pod, text)
     except subprocess.CalledProcessError:

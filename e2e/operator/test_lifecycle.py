@@ -17,7 +17,7 @@ from support.operator_harness import (
     NAMESPACE,
     QUIET_S,
     ROOT,
-    Stage,
+    OperatorHarness,
     a_report,
     ask,
     reasons,
@@ -30,9 +30,9 @@ STOP_S = 2.0
 
 
 @pytest.mark.parametrize("how", ["Background", "Foreground"])
-def test_with_its_profile_all_goes(stage: Stage, how: str) -> None:
+def test_with_its_profile_all_goes(stage: OperatorHarness, how: str) -> None:
     name = stage.apply({"analyzer": {"replicas": 2}})
-    found = stage.made(name)
+    found = stage.reconciled(name)
     report = a_report(stage, found, "open", "Open")
     stage.kube.delete(found, how)
 
@@ -52,9 +52,9 @@ def test_with_its_profile_all_goes(stage: Stage, how: str) -> None:
     wait_for(gone, 60, "nothing is left")
 
 
-def test_a_restart_writes_nothing(stage: Stage) -> None:
+def test_a_restart_writes_nothing(stage: OperatorHarness) -> None:
     name = stage.apply({"analyzer": {"replicas": 2}})
-    stage.made(name)
+    stage.reconciled(name)
     early = {"Pending", "Starting"}  # children not seen yet, pods not looked at yet
     wait_for(lambda: not early & reasons(stage), 60, "what is missing has been looked at")
     stage.settle()
@@ -76,7 +76,7 @@ def test_a_restart_writes_nothing(stage: Stage) -> None:
         assert versions(stage) == versions_before
 
 
-def test_it_ends_in_time(stage: Stage) -> None:
+def test_it_ends_in_time(stage: OperatorHarness) -> None:
     pid, began = stage.operator.pid, time.monotonic()
     assert pid
     stage.operator.stop(10)
@@ -89,7 +89,7 @@ def test_it_ends_in_time(stage: Stage) -> None:
     assert "Traceback" not in log_tail
 
 
-def test_the_kinds_may_go_and_come_back(stage: Stage) -> None:
+def test_the_kinds_may_go_and_come_back(stage: OperatorHarness) -> None:
     crds = sorted((ROOT / "crds").glob("*.yaml"))
     definitions = stage.kube.items("apiextensions.k8s.io/v1", "CustomResourceDefinition")
     for definition in definitions:
@@ -103,12 +103,12 @@ def test_the_kinds_may_go_and_come_back(stage: Stage) -> None:
     stage.kube.install(*crds)
     name = stage.apply()
     wait_for(lambda: ask("/readyz") == 200, 60, "ready again")
-    stage.made(name)
+    stage.reconciled(name)
 
 
-def test_the_api_server_may_crash(stage: Stage) -> None:
+def test_the_api_server_may_crash(stage: OperatorHarness) -> None:
     name = stage.apply()
-    stage.made(name)
+    stage.reconciled(name)
     stage.plane.kill()
     time.sleep(2)
     stage.plane.resume()

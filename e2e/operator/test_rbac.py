@@ -130,11 +130,11 @@ def test_analyzer(installed: Cluster, redis_server: Path) -> None:
         redis_url=f"unix://{redis_server}", profile="told", publish="kubernetes",
         node_conditions=True,
     )  # fmt: skip
-    _tell(installed, settings)
+    _report_findings(installed, settings)
     check(installed, "reveal-analyzer")
 
 
-def _tell(installed: Cluster, settings: AnalyzerSettings) -> None:
+def _report_findings(installed: Cluster, settings: AnalyzerSettings) -> None:
     """One finding that grows twice and resolves, as the analyzer's own thread tells it."""
     import redis
 
@@ -150,7 +150,7 @@ def _tell(installed: Cluster, settings: AnalyzerSettings) -> None:
         for step, grade in enumerate(grades):
             about = {"node_name": NODE, "severity": grade}
             update = finding_factory.changed if step else finding_factory.opened
-            sink.write(update(last_seen_ns=finding_factory.AT + step * SECOND, **about))
+            sink.write(update(last_seen_ns=finding_factory.FIRST_SEEN_NS + step * SECOND, **about))
             wait_for(lambda grade=grade: _severity(installed) == grade, 20, f"{grade} is reported")
         wait_for(lambda: _node_condition(installed), 20, "the node's condition")
         sink.write(finding_factory.resolved(node_name=NODE, severity=Severity.HIGH))

@@ -17,17 +17,17 @@ from support.operator_harness import (
     NAMESPACE,
     QUIET_S,
     SOON_S,
-    Stage,
+    OperatorHarness,
 )
 
 pytestmark = pytest.mark.timeout(240)
 
 
-def test_a_profile_gets_its_children_and_conditions(stage: Stage) -> None:
+def test_a_profile_gets_its_children_and_conditions(stage: OperatorHarness) -> None:
     name = stage.apply({"nodeSelector": {"pool": "three"}})
     for number in range(3):
         stage.add_node(f"gpu-{number}", pool="three")
-    found = stage.made(name)
+    found = stage.reconciled(name)
     owner = stage.daemon_set(name)["metadata"]["ownerReferences"][0]
     assert (owner["uid"], owner["blockOwnerDeletion"]) == (found["metadata"]["uid"], False)
     assert "finalizers" not in found["metadata"]
@@ -47,9 +47,9 @@ def test_a_profile_gets_its_children_and_conditions(stage: Stage) -> None:
     assert stage.child("PodDisruptionBudget", "analyzer", name) is None
 
 
-def test_an_edit_rolls_out(stage: Stage) -> None:
+def test_an_edit_rolls_out(stage: OperatorHarness) -> None:
     name = stage.apply({"collector": {"maxSubjects": 10}})
-    stage.made(name)
+    stage.reconciled(name)
     before = stage.daemon_set(name)
     stage.kube.patch(stage.profile(name), {"spec": {"collector": {"maxSubjects": 20}}})
 
@@ -62,7 +62,7 @@ def test_an_edit_rolls_out(stage: Stage) -> None:
     wait_for(rolled, SOON_S, "new settings, new pods")
 
 
-def test_other_hypotheses_roll_out(stage: Stage) -> None:
+def test_other_hypotheses_roll_out(stage: OperatorHarness) -> None:
     config = {
         "apiVersion": "v1", "kind": "ConfigMap", "data": {"mine.yaml": "hypotheses: []"},
         "metadata": {"name": "mine", "namespace": NAMESPACE},
@@ -71,7 +71,7 @@ def test_other_hypotheses_roll_out(stage: Stage) -> None:
     names = [stage.apply({"analyzer": {"hypothesesConfigMapRef": {"name": "mine"}}}) for _ in "ab"]
     others = stage.apply()
     for name in (*names, others):
-        stage.made(name)
+        stage.reconciled(name)
 
     def templates() -> list[Object]:
         found = [stage.child("Deployment", "analyzer", name) for name in (*names, others)]
@@ -96,9 +96,11 @@ def test_other_hypotheses_roll_out(stage: Stage) -> None:
     assert stage.writes(quiet) == []
 
 
-def test_several_analyzers_have_a_budget_of_disruptions_one_has_none(stage: Stage) -> None:
+def test_several_analyzers_have_a_budget_of_disruptions_one_has_none(
+    stage: OperatorHarness,
+) -> None:
     name = stage.apply({"analyzer": {"replicas": 2}})
-    stage.made(name)
+    stage.reconciled(name)
     budget = ("PodDisruptionBudget", "analyzer", name)
     wait_for(lambda: stage.child(*budget), SOON_S, "a budget")
     stage.kube.patch(stage.profile(name), {"spec": {"analyzer": {"replicas": 1}}})
@@ -106,9 +108,9 @@ def test_several_analyzers_have_a_budget_of_disruptions_one_has_none(stage: Stag
     assert stage.child("Deployment", "analyzer", name)["spec"]["replicas"] == 1  # type: ignore[index]
 
 
-def test_a_deleted_child_returns_within_seconds(stage: Stage) -> None:
+def test_a_deleted_child_returns_within_seconds(stage: OperatorHarness) -> None:
     name = stage.apply()
-    stage.made(name)
+    stage.reconciled(name)
     for kind, component in (
         ("DaemonSet", "collector"), ("Deployment", "analyzer"), ("ConfigMap", "settings"),
     ):  # fmt: skip
@@ -136,9 +138,9 @@ def test_a_deleted_child_returns_within_seconds(stage: Stage) -> None:
     ],
     ids=["field", "label", "owner", "all-marks", "intent"],
 )
-def test_an_edited_child_is_restored_within_seconds(stage: Stage, edit: Object) -> None:
+def test_an_edited_child_is_restored_within_seconds(stage: OperatorHarness, edit: Object) -> None:
     name = stage.apply()
-    stage.made(name)
+    stage.reconciled(name)
     before = stage.daemon_set(name)
     stage.kube.patch(before, edit)
     began = time.monotonic()
@@ -161,9 +163,9 @@ def _plain(marks: Any) -> dict[str, Any]:
     return {key: value for key, value in known.items() if not key.startswith("deprecated.")}
 
 
-def test_what_others_own_is_left_to_them(stage: Stage) -> None:
+def test_what_others_own_is_left_to_them(stage: OperatorHarness) -> None:
     name = stage.apply()
-    stage.made(name)
+    stage.reconciled(name)
     since = stage.settle()
     stage.kube.patch(stage.daemon_set(name), {"metadata": {"annotations": {"team": "ours"}}})
     time.sleep(QUIET_S)
@@ -171,11 +173,11 @@ def test_what_others_own_is_left_to_them(stage: Stage) -> None:
     assert stage.writes(since) == []
 
 
-def test_a_paused_profile_is_left_alone(stage: Stage) -> None:
+def test_a_paused_profile_is_left_alone(stage: OperatorHarness) -> None:
     name = stage.apply({"paused": False})
-    stage.made(name)
+    stage.reconciled(name)
     stage.kube.patch(stage.profile(name), {"spec": {"paused": True}})
-    stage.made(name)
+    stage.reconciled(name)
     since = stage.audited()
     stage.kube.patch(stage.daemon_set(name), {"spec": {"template": {"spec": {"hostPID": False}}}})
     deployment = stage.child("Deployment", "analyzer", name)

@@ -20,7 +20,7 @@ from support.operator_harness import (
     QUIET_S,
     RETRIED,
     SOON_S,
-    Stage,
+    OperatorHarness,
     a_report,
     foreign_daemon_set,
 )
@@ -28,7 +28,7 @@ from support.operator_harness import (
 pytestmark = pytest.mark.timeout(240)
 
 
-def test_a_bad_spec_is_a_condition_and_one_event(stage: Stage) -> None:
+def test_a_bad_spec_is_a_condition_and_one_event(stage: OperatorHarness) -> None:
     name = stage.apply({"collector": {"sources": {"include": ["no-such-source"]}}})
 
     def rejected() -> Object:
@@ -48,25 +48,25 @@ def test_a_bad_spec_is_a_condition_and_one_event(stage: Stage) -> None:
     assert "series" not in event
     assert stage.child("DaemonSet", "collector", name) is None
     stage.kube.patch(stage.profile(name), {"spec": {"collector": {"sources": None}}})
-    found = stage.made(name)
+    found = stage.reconciled(name)
     assert condition(found, "SpecAccepted")["status"] == "True"
 
 
-def test_a_rejected_edit_keeps_what_runs(stage: Stage) -> None:
+def test_a_rejected_edit_keeps_what_runs(stage: OperatorHarness) -> None:
     name = stage.apply()
-    stage.made(name)
+    stage.reconciled(name)
     before = stage.daemon_set(name)
     bad = {"spec": {"collector": {"sources": {"exclude": ["no-such-source"]}}}}
     stage.kube.patch(stage.profile(name), bad)
-    stage.made(name)
+    stage.reconciled(name)
     assert condition(stage.profile(name), "Ready")["reason"] == "InvalidSpec"
     assert stage.daemon_set(name)["metadata"]["generation"] == before["metadata"]["generation"]
 
 
-def test_two_profiles_on_the_same_nodes_say_so(stage: Stage) -> None:
+def test_two_profiles_on_the_same_nodes_say_so(stage: OperatorHarness) -> None:
     stage.add_node(unique("shared"), pool="shared", odd="yes")
     first = stage.apply({"nodeSelector": {"pool": "shared"}})
-    stage.made(first)
+    stage.reconciled(first)
     assert condition(stage.profile(first), "Degraded")["status"] == "Unknown"
     second = stage.apply({"nodeSelector": {"odd": "yes"}})
 
@@ -85,7 +85,9 @@ def test_two_profiles_on_the_same_nodes_say_so(stage: Stage) -> None:
     )  # fmt: skip
 
 
-def test_a_field_that_cannot_change_is_told_and_not_tried_again_and_again(stage: Stage) -> None:
+def test_a_field_that_cannot_change_is_told_and_not_tried_again_and_again(
+    stage: OperatorHarness,
+) -> None:
     name = unique("immutable")
     labels = {"app": "older", LABEL_MANAGED_BY: OPERATOR_MANAGER}
     stage.kube.create(foreign_daemon_set(child_name("collector", name), labels))
@@ -103,13 +105,13 @@ def test_a_field_that_cannot_change_is_told_and_not_tried_again_and_again(stage:
     tries = [what for _, what, which in stage.writes(since) if which.startswith("reveal-collector")]
     assert len(tries) <= 2
     stage.kube.delete(foreign_daemon_set(child_name("collector", name), labels))
-    stage.made(name)
+    stage.reconciled(name)
     wait_for(
         lambda: condition(stage.profile(name), "Ready")["reason"] == "NoNodes", 30, "made anew"
     )
 
 
-def test_what_belongs_to_others_is_not_taken(stage: Stage) -> None:
+def test_what_belongs_to_others_is_not_taken(stage: OperatorHarness) -> None:
     name = unique("taken")
     theirs = foreign_daemon_set(child_name("collector", name), {"app": "theirs"})
     stage.kube.create(theirs)
@@ -120,10 +122,10 @@ def test_what_belongs_to_others_is_not_taken(stage: Stage) -> None:
     assert stage.daemon_set(name)["metadata"]["labels"] == {"app": "theirs"}
 
 
-def test_old_reports_go_and_open_ones_stay(stage: Stage) -> None:
+def test_old_reports_go_and_open_ones_stay(stage: OperatorHarness) -> None:
     limits = {"ttlSecondsAfterResolved": 3600, "maxReports": 3}
     name = stage.apply({"reporting": limits})
-    found = stage.made(name)
+    found = stage.reconciled(name)
     for key, state, hours in (
         ("open", "Open", 0), ("old", "Resolved", 2), ("a", "Resolved", 0.5),
         ("b", "Resolved", 0.4), ("c", "Resolved", 0.3),
@@ -143,7 +145,9 @@ def test_old_reports_go_and_open_ones_stay(stage: Stage) -> None:
     wait_for(left, 30, "three are left, and counted")
 
 
-def test_collectors_that_do_not_come_up_are_told_and_so_is_that_they_did(stage: Stage) -> None:
+def test_collectors_that_do_not_come_up_are_told_and_so_is_that_they_did(
+    stage: OperatorHarness,
+) -> None:
     pool = unique("lonely")
     stage.add_node(pool, pool=pool)
     name = stage.apply({"nodeSelector": {"pool": pool}})

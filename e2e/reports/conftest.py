@@ -11,15 +11,15 @@ from cluster.plane import ControlPlane
 from reveal_cli.faults import sweep
 from reveal_cli.workloads import Workload
 from support.api_server import Kube
-from support.report_pipeline import Watching, watching_of
+from support.report_pipeline import ReportPipeline, pipeline_of
 
 
 @pytest.fixture
 def watching(
     control_plane: ControlPlane, kube: Kube, redis_server: Path, tmp_path: Path
-) -> Iterator[Watching]:
+) -> Iterator[ReportPipeline]:
     """A collector runs; analyzers are the test's."""
-    pipeline = watching_of(control_plane, kube, redis_server, tmp_path)
+    pipeline = pipeline_of(control_plane, kube, redis_server, tmp_path)
     with pipeline.collecting():
         yield pipeline
 

@@ -18,7 +18,7 @@ from reveal_contract.finding import Severity
 from support.api_server import wait_for
 from support.component_processes import answer
 from support.kubectl import kubectl
-from support.report_pipeline import Watching, of_the_fault, state
+from support.report_pipeline import ReportPipeline, of_the_fault, state
 
 FAULT, FAULT_S = "cpu_contend", 20.0
 _WRITTEN_S = 20.0  # a busy machine writes later
@@ -26,16 +26,16 @@ _WRITTEN_S = 20.0  # a busy machine writes later
 
 @pytest.mark.timeout(400)
 def test_a_fault_is_one_report_and_one_event_and_resolves_itself(
-    job: Workload, watching: Watching
+    job: Workload, watching: ReportPipeline
 ) -> None:
     fault = find(FAULT)
     if why := fault.unsupported_reason(job.target):
         pytest.skip(f"{FAULT} cannot be had here: {why}")
     with watching.analyzing():
-        _one_report(fault.on(job.target), watching)
+        _expect_single_report(fault.on(job.target), watching)
 
 
-def _one_report(fault: Injection, watching: Watching) -> None:
+def _expect_single_report(fault: Injection, watching: ReportPipeline) -> None:
     wait_for(lambda: watching.telemetry.get("nodesReporting") == 1, 90, "the node reports")
     wait_for(lambda: watching.telemetry.get("nodesLearning") == 0, 150, "the node is learned")
     assert watching.telemetry["streamReachable"] is True
@@ -57,7 +57,7 @@ def _one_report(fault: Injection, watching: Watching) -> None:
     _agree(watching, name, began_ns)
 
 
-def _troubled(watching: Watching) -> list[str]:
+def _troubled(watching: ReportPipeline) -> list[str]:
     """What is open in the fault's subsystem before it: the fault would be a part of it."""
     found = [
         report for report in watching.reports if report.get("status", {}).get("state") == "Open"
@@ -65,7 +65,7 @@ def _troubled(watching: Watching) -> list[str]:
     return [item["metadata"]["name"] for item in found if "CPU" in item["status"]["subsystems"]]
 
 
-def _agree(watching: Watching, name: str, began_ns: int) -> None:
+def _agree(watching: ReportPipeline, name: str, began_ns: int) -> None:
     result = watching.report(name)
     assert of_the_fault(watching, "CPU", began_ns) is not None  # and no second one
     rows = [row for row in watching.rows if row["id"] == result["spec"]["findingID"]]
@@ -77,21 +77,21 @@ def _agree(watching: Watching, name: str, began_ns: int) -> None:
     assert status["evidence"][0]["metric"] == last["evidence"][0]["metric"]
     raised = ["AnomalyEscalated"] * _escalations(rows)  # none, on most machines
     assert _reasons(watching, name) == ["AnomalyDetected", *raised, "AnomalyResolved"]
-    detected = _said(watching, name)[0]
+    detected = _events(watching, name)[0]
     assert rows[0]["claim"] in detected["note"]
     assert "series" not in detected
     found = wait_for(lambda: answer(watching.port, "/metrics")[0] == 200, 10, "metrics")
     assert found
     # the host's own troubles go on meanwhile: rows come before what the API is told
-    wait_for(lambda: _is_all_told(watching), _WRITTEN_S, "all that was found is told")
+    wait_for(lambda: _is_delivered(watching), _WRITTEN_S, "all that was found is told")
 
 
-def _said(watching: Watching, name: str) -> list[dict[str, Any]]:
+def _events(watching: ReportPipeline, name: str) -> list[dict[str, Any]]:
     return sorted(watching.events(name), key=lambda item: str(item["eventTime"]))
 
 
-def _reasons(watching: Watching, name: str) -> list[str]:
-    return [item["reason"] for item in _said(watching, name)]
+def _reasons(watching: ReportPipeline, name: str) -> list[str]:
+    return [item["reason"] for item in _events(watching, name)]
 
 
 def _escalations(rows: list[dict[str, Any]]) -> int:
@@ -101,7 +101,7 @@ def _escalations(rows: list[dict[str, Any]]) -> int:
     return sum(now > before for before, now in pairwise(worst))
 
 
-def _is_all_told(watching: Watching) -> bool:
+def _is_delivered(watching: ReportPipeline) -> bool:
     numbers = (
         watching.metric("reveal_findings_total"),
         watching.metric('reveal_report_writes_total{result="created"}'),

@@ -16,7 +16,7 @@ from reveal_contract.finding import Severity
 from reveal_contract.kube import names
 from reveal_contract.settings import AnalyzerSettings
 from support.api_server import Kube, Launcher, wait_for
-from support.api_server_sink import ALL, DEFINITIONS, Bench
+from support.api_server_sink import ALL, DEFINITIONS, ApiServerSink
 from support.finding_factory import changed, opened, resolved
 
 
@@ -32,7 +32,7 @@ def test_an_api_server_that_dies_in_between_gets_all_once(
     plane = launch_control_plane(controllers=False)
     kube = Kube(plane.kubeconfig)
     kube.install(*DEFINITIONS)
-    bench = Bench(plane, kube, tmp_path)
+    bench = ApiServerSink(plane, kube, tmp_path)
     bench.update(opened())
     bench.idle()
     plane.kill()

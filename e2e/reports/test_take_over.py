@@ -11,14 +11,16 @@ from reveal_cli.faults import find
 from reveal_cli.workloads import Workload
 from support.api_server import wait_for
 from support.component_processes import free_port
-from support.report_pipeline import Watching, of_the_fault, state
+from support.report_pipeline import ReportPipeline, of_the_fault, state
 
 FAULT = "hugepages"  # a certain sign: seen without a past to compare with
 TAKES_OVER_S = 60  # a lease of seven seconds, an interpreter's start, the last minute read again
 
 
 @pytest.mark.timeout(300)
-def test_the_next_analyzer_goes_on_with_the_same_report(job: Workload, watching: Watching) -> None:
+def test_the_next_analyzer_goes_on_with_the_same_report(
+    job: Workload, watching: ReportPipeline
+) -> None:
     fault = find(FAULT)
     if why := fault.unsupported_reason(job.target):
         pytest.skip(f"{FAULT} cannot be had here: {why}")

@@ -21,7 +21,7 @@ from cluster.daemons import StartError
 from cluster.handle import Cluster
 from soak.result import Result
 from soak.running import Soak
-from support.cluster_release import Watched, install, now
+from support.cluster_release import Release, install, now
 from support.faulty_pods import namespace_of_jobs
 from support.helm_chart import NAMESPACE
 
@@ -30,12 +30,12 @@ _CALM_S = 600.0
 
 def main(arguments: Sequence[str] | None = None) -> int:
     chosen = _parser().parse_args(arguments)
-    if why := machine.lacking():
+    if why := machine.missing():
         sys.stderr.write(f"error: {why}\n")
         return 1
     signal.signal(signal.SIGTERM, _end)
     try:
-        with handle.running(3, _say) as cluster:
+        with handle.running(3, _log) as cluster:
             return _soak(cluster, chosen)
     except KeyboardInterrupt:
         return 1
@@ -56,21 +56,21 @@ def _soak(cluster: Cluster, chosen: argparse.Namespace) -> int:
     chosen.output.mkdir(parents=True, exist_ok=True)
     result = Result(chosen.minutes, now())
     with namespace_of_jobs(watched) as namespace:
-        soak = Soak(watched, namespace, chosen.output, result, _say)
+        soak = Soak(watched, namespace, chosen.output, result, _log)
         try:
             soak.run()
         except KeyboardInterrupt:
-            _say("interrupted: what there is by now is kept")
+            _log("interrupted: what there is by now is kept")
         finally:
             soak.close()
             result.save(chosen.output)
-    _say(f"\n{result.markdown()}")
+    _log(f"\n{result.markdown()}")
     return 0 if result.good else 1
 
 
-def _watched(cluster: Cluster) -> Watched:
+def _watched(cluster: Cluster) -> Release:
     """All nodes watched and learned, by pods that are not about to be replaced."""
-    _say("installing or upgrading the release, then learning")
+    _log("installing or upgrading the release, then learning")
     with tempfile.TemporaryDirectory() as folder:
         watched = install(cluster, Path(folder))
     watched.watch(*cluster.nodes)
@@ -82,7 +82,7 @@ def _watched(cluster: Cluster) -> Watched:
     return watched
 
 
-def _say(text: str) -> None:
+def _log(text: str) -> None:
     sys.stdout.write(f"{time.strftime('%H:%M:%S')} {text}\n")
     sys.stdout.flush()
 

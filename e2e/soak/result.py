@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmark_report import machine, shown
+from benchmark_report import formatted, machine
 from soak import usage
 from soak.usage import Cost, Sample
 
@@ -28,7 +28,7 @@ _COLUMNS = {
 class Result:
     """Findings are one line each, problems what else should not have been."""
 
-    wanted_minutes: float
+    planned_minutes: float
     started: str
     minutes: float = 0.0
     finished: bool = False
@@ -58,7 +58,7 @@ class Result:
 
     def save(self, folder: Path) -> None:
         """JSON and the table; a reader never meets half of it."""
-        _write(folder / f"{NAME}.json", json.dumps(self._told(), indent=1) + "\n")
+        _write(folder / f"{NAME}.json", json.dumps(self._as_json(), indent=1) + "\n")
         _write(folder / f"{NAME}.md", self.markdown())
 
     def markdown(self) -> str:
@@ -72,11 +72,11 @@ class Result:
         rows = [_row(_COLUMNS), _row("-" * 3 for _ in _COLUMNS), *map(_cells, self.costs)]
         return "\n".join([head, "", *rows, "", *(f"- {cost}" for cost in wrong)]).rstrip() + "\n"
 
-    def _told(self) -> dict[str, Any]:
+    def _as_json(self) -> dict[str, Any]:
         rows = [{**asdict(cost), "growth_percent": cost.growth_percent} for cost in self.costs]
         return {
             "bench": NAME, "machine": machine(), "started": self.started,
-            "minutes": round(self.minutes, 2), "minutes wanted": self.wanted_minutes,
+            "minutes": round(self.minutes, 2), "minutes wanted": self.planned_minutes,
             "finished": self.finished, "findings": self.findings, "problems": self.problems,
             "grown": self.grown, "rows": rows, "jobs": self.jobs, "by minute": self.by_minute,
         }  # fmt: skip
@@ -84,7 +84,7 @@ class Result:
 
 def _cells(cost: Cost) -> str:
     values = (getattr(cost, name) for name in _COLUMNS.values())
-    return _row(value if isinstance(value, str) else shown(round(value, 1)) for value in values)
+    return _row(value if isinstance(value, str) else formatted(round(value, 1)) for value in values)
 
 
 def _row(cells: Any) -> str:

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from cluster.handle import Say
+from cluster.handle import Log
 from reveal_contract.kube.names import LABEL_COMPONENT
 from soak import schedule, usage, workloads
 from soak.result import NAME, Result, memory
 from soak.schedule import Step
 from support.api_server import ApiError, Object
-from support.cluster_release import Watched, summary
+from support.cluster_release import Release, summary
 from support.helm_chart import NAMESPACE
 
 _TURN_S = 1.0
@@ -29,22 +29,22 @@ class Soak:
     """``namespace`` is where the jobs run; ``folder`` is where results go."""
 
     def __init__(
-        self, watched: Watched, namespace: str, folder: Path, result: Result, log: Say
+        self, watched: Release, namespace: str, folder: Path, result: Result, log: Log
     ) -> None:
         self._watched, self._namespace, self._folder = watched, namespace, folder
-        self._result, self._say = result, log
+        self._result, self._log = result, log
         self._began = time.monotonic()
         self._running: dict[str, Step] = {}
         self._restarts = self._restarted()
 
     def run(self) -> None:
         """Until its minutes are over."""
-        seconds = self._result.wanted_minutes * 60
+        seconds = self._result.planned_minutes * 60
         steps = schedule.steps(seconds, self._watched.cluster.nodes)
         turns = {_LOOK_S: self._look, _MINUTE_S: self._minute}
         due = dict.fromkeys(turns, 0.0)
         while (now := self._elapsed) < seconds:
-            while steps and steps[0].at_s <= now:
+            while steps and steps[0].start_s <= now:
                 self._guarded(self._step, steps.pop(0))
             for period, do in turns.items():
                 if now >= due[period]:
@@ -76,7 +76,7 @@ class Soak:
 
     def _problem(self, text: str) -> None:
         self._result.problems.append(text)
-        self._say(f"PROBLEM {text}")
+        self._log(f"PROBLEM {text}")
 
     def _step(self, step: Step) -> None:
         if not step.starts:
@@ -89,12 +89,12 @@ class Soak:
     def _end(self, step: Step) -> None:
         started = self._running.pop(step.name)
         try:
-            self._tell(step, round(self._elapsed - started.at_s))
+            self._log_step(step, round(self._elapsed - started.start_s))
         finally:
             for manifest in self._objects(step):
                 self._watched.kube.delete(manifest)
 
-    def _tell(self, step: Step, seconds: int) -> None:
+    def _log_step(self, step: Step, seconds: int) -> None:
         """Its last line says that it worked."""
         pod = self._watched.kube.get("v1", "Pod", step.name, self._namespace) or {}
         last_line = self._watched.cluster.kubectl(
@@ -120,7 +120,7 @@ class Soak:
                 beside = " ".join(sorted(self._running))
                 line = f"{self._elapsed / 60:.1f} min: {summary(report)} (beside {beside})"
                 self._result.findings[name] = line
-                self._say(f"FINDING {line}")
+                self._log(f"FINDING {line}")
                 self._keep(name, "opened")
 
     def _keep(self, name: str, when: str) -> None:
@@ -154,7 +154,7 @@ class Soak:
         })  # fmt: skip
         self._result.save(self._folder)
         sizes = " ".join(f"{name} {size:.0f}" for name, size in memory(taken).items())
-        self._say(
+        self._log(
             f"{minute:5.1f} min  {len(self._running)} jobs, {len(self._result.findings)} findings,"
             f" load {load:.1f}, MB: {sizes}"
         )

@@ -22,7 +22,7 @@ class Job:
 class Step:
     """At ``at_s`` after the beginning a job of that name starts on a node, or ends."""
 
-    at_s: float
+    start_s: float
     starts: bool
     kind: str
     name: str
@@ -42,8 +42,8 @@ _STEADY_S = 10.0
 def steps(seconds: float, nodes: Sequence[str]) -> list[Step]:
     """In order of time; nothing starts that would not live for a minute."""
     planned = [Step(_STEADY_S, True, "training", "steady", nodes[0])]
-    planned += [cycle for cycle in _cycles(seconds, nodes) if cycle.at_s < seconds]
-    return sorted(planned, key=lambda item: item.at_s)
+    planned += [cycle for cycle in _cycles(seconds, nodes) if cycle.start_s < seconds]
+    return sorted(planned, key=lambda item: item.start_s)
 
 
 def _cycles(seconds: float, nodes: Sequence[str]) -> Iterator[Step]:

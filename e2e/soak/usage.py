@@ -24,7 +24,7 @@ class Sample:
     pod: str
     component: str
     cpu_seconds: float
-    read_at: float  # of the CPU clock, which the kubelet reads when it likes
+    read_time: float  # of the CPU clock, which the kubelet reads when it likes
     working_set_bytes: int
     rss_bytes: int
 
@@ -97,8 +97,10 @@ def _rates(group: Sequence[Sample]) -> list[tuple[float, float]]:
     last: dict[str, Sample] = {}
     for sample in group:
         before = last.setdefault(sample.pod, sample)
-        if sample.read_at > before.read_at:
-            rates.append((sample.cpu_seconds - before.cpu_seconds, sample.read_at - before.read_at))
+        if sample.read_time > before.read_time:
+            rates.append(
+                (sample.cpu_seconds - before.cpu_seconds, sample.read_time - before.read_time)
+            )
             last[sample.pod] = sample
     return rates
 

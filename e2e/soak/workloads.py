@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from soak.schedule import Step
-from support.cluster_release import ONE_THREAD, Object
+from support.cluster_release import SINGLE_THREAD, Object
 
 PORT = 8080
 _JOBS = Path(__file__).with_name("jobs")
@@ -34,7 +34,7 @@ def _pod(step: Step, image: str, namespace: str, command: tuple[str, ...]) -> Ob
         "spec": {
             "nodeName": step.node, "terminationGracePeriodSeconds": 1,
             "containers": [{
-                "name": "main", "image": image, "env": [ONE_THREAD],
+                "name": "main", "image": image, "env": [SINGLE_THREAD],
                 "command": ["python3", "-u", "-c", (_JOBS / program).read_text(), *words],
                 "volumeMounts": [{"name": "data", "mountPath": _DATA}],
             }],

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.cluster_release import Watched
+from support.cluster_release import Release
 from support.hardened_release import Hardened, hardened_release
 
 
 @pytest.fixture(scope="module")
-def capabilities(three_nodes: Watched) -> Iterator[Watched]:
+def capabilities(three_nodes: Release) -> Iterator[Release]:
     """Collectors with single capabilities instead of a privileged container."""
     three_nodes.change(collector={"privilege": "Capabilities"})
     yield three_nodes
@@ -19,7 +19,7 @@ def capabilities(three_nodes: Watched) -> Iterator[Watched]:
 
 
 @pytest.fixture(scope="module")
-def hardened(three_nodes: Watched, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hardened]:
+def hardened(three_nodes: Release, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hardened]:
     """Everything that can be closed is, in one release."""
     with hardened_release(three_nodes, tmp_path_factory.mktemp("hardened")) as release:
         yield release

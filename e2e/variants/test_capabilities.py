@@ -12,43 +12,47 @@ from reveal_contract.kube.names import LABEL_COMPONENT
 from reveal_operator.manifests.privileges import NEEDS, NeedKind, names_of
 from reveal_operator.profile import CollectorSpec, Privilege
 from support.api_server import wait_for
-from support.cluster_release import Watched
-from support.fault_run import fault, held_back
+from support.cluster_release import Release
+from support.fault_run import fault_run, throttled_run
 from support.faulty_pods import THROTTLED, Expected, forgetful
 from support.helm_chart import NAMESPACE
 from support.pod_processes import main_process
-from support.published_sources import Told, evaluation_redis, told_by
+from support.published_sources import PublishedSources, evaluation_redis, published_by
 
 pytestmark = pytest.mark.timeout(900)
 
 NODE = "node1"
-_TOLD_S = 60.0
+_PUBLISHED_S = 60.0
 _SETTLED_S = 15.0  # sources that ask in the background have answered, subjects have their columns
 _COLLECTORS = f"{LABEL_COMPONENT}=collector"
 
 
-def told(watched: Watched) -> Told:
+def published_by_collector(watched: Release) -> PublishedSources:
     """By the collector that runs now."""
     client, since = evaluation_redis(watched), time.time_ns() + round(_SETTLED_S * 1e9)
-    return wait_for(lambda: told_by(client, NODE, since), _TOLD_S, f"{NODE} says how it is")
+    return wait_for(
+        lambda: published_by(client, NODE, since), _PUBLISHED_S, f"{NODE} says how it is"
+    )
 
 
 @pytest.fixture(scope="module")
-def privileged(three_nodes: Watched) -> Told:
+def privileged(three_nodes: Release) -> PublishedSources:
     """What a privileged collector gives here; asked before ``capabilities`` changes it."""
-    return told(three_nodes)
+    return published_by_collector(three_nodes)
 
 
 @pytest.fixture
-def one_guarded(capabilities: Watched) -> Iterator[Watched]:
+def single_node_guarded(capabilities: Release) -> Iterator[Release]:
     capabilities.watch(NODE)
     yield capabilities
     capabilities.watch(*capabilities.cluster.nodes)
 
 
-def test_what_is_lost_is_what_the_page_says(privileged: Told, capabilities: Watched) -> None:
+def test_what_is_lost_is_what_the_page_says(
+    privileged: PublishedSources, capabilities: Release
+) -> None:
     """docs/reference/privileges.md: on this kernel only GPUs, and this host has none."""
-    now = told(capabilities)
+    now = published_by_collector(capabilities)
     rows = [_row(source, privileged, now) for source in sorted(privileged.sources)]
     sys.stdout.write("\n| source | Privileged | Capabilities | why |\n|---|---|---|---|\n")
     sys.stdout.writelines(rows)
@@ -65,12 +69,12 @@ def _promised() -> frozenset[str]:
     )
 
 
-def _row(source: str, privileged: Told, now: Told) -> str:
+def _row(source: str, privileged: PublishedSources, now: PublishedSources) -> str:
     before, after = (len(item.metrics.get(source, ())) for item in (privileged, now))
     return f"| {source} | {before} | {after} | {now.missing.get(source, '')} |\n"
 
 
-def test_collectors_hold_the_capabilities_of_the_page_and_no_other(capabilities: Watched) -> None:
+def test_collectors_hold_the_capabilities_of_the_page_and_no_other(capabilities: Release) -> None:
     expected = names_of(CollectorSpec(privilege=Privilege.CAPABILITIES), NeedKind.CAPABILITY)
     pods = capabilities.kube.items("v1", "Pod", NAMESPACE, _COLLECTORS)
     assert len(pods) == len(capabilities.cluster.nodes)
@@ -80,15 +84,15 @@ def test_collectors_hold_the_capabilities_of_the_page_and_no_other(capabilities:
         assert process.read_only_root
 
 
-def test_a_pod_held_back_by_its_quota(capabilities: Watched, jobs: str) -> None:
-    with held_back("quota, Capabilities", capabilities, jobs, "node2") as story:
-        story.begins_in(jobs, THROTTLED)
+def test_a_pod_held_back_by_its_quota(capabilities: Release, jobs: str) -> None:
+    with throttled_run("quota, Capabilities", capabilities, jobs, "node2") as story:
+        story.start_in(jobs, THROTTLED)
 
 
-def test_a_pod_killed_for_its_memory(one_guarded: Watched, jobs: str) -> None:
+def test_a_pod_killed_for_its_memory(single_node_guarded: Release, jobs: str) -> None:
     expected = Expected(NODE, "Memory", "OOMKill", f"{jobs}/forgetful")
     with (
-        fault("OOM, Capabilities", one_guarded, expected) as story,
-        forgetful(one_guarded, jobs, NODE),
+        fault_run("OOM, Capabilities", single_node_guarded, expected) as story,
+        forgetful(single_node_guarded, jobs, NODE),
     ):
-        story.begins_in(jobs, "forgetful")
+        story.start_in(jobs, "forgetful")

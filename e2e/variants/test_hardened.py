@@ -16,7 +16,7 @@ import pytest
 from reveal_contract.kube.names import LABEL_COMPONENT
 from support.api_server import ApiError, Kube, Object, unique
 from support.cluster_release import ENFORCE
-from support.fault_run import held_back
+from support.fault_run import throttled_run
 from support.faulty_pods import THROTTLED
 from support.hardened_release import Hardened
 from support.helm_chart import NAMESPACE
@@ -127,5 +127,5 @@ def _selected(kube: Kube, policy: Object) -> list[Object]:
 
 def test_a_fault_is_one_report(hardened: Hardened, jobs: str) -> None:
     watched = hardened.watched
-    with held_back("quota, hardened", watched, jobs, "node2") as story:
-        story.begins_in(jobs, THROTTLED)
+    with throttled_run("quota, hardened", watched, jobs, "node2") as story:
+        story.start_in(jobs, THROTTLED)

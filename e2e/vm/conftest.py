@@ -9,7 +9,7 @@ import pytest
 
 from cluster import handle, machine
 from cluster.handle import Cluster
-from support.cluster_release import Watched
+from support.cluster_release import Release
 
 VM = "vm1"
 _EMULATED_MILLICORES = 500
@@ -20,7 +20,7 @@ def cluster() -> Iterator[Cluster]:
     """The one that is up, with a virtual machine added where it has none; else one of its own."""
     if os.environ.get("REVEAL_NODES") == "none":
         pytest.skip("no real nodes are wanted (REVEAL_NODES=none)")
-    if why := machine.lacking(vms=1):
+    if why := machine.missing(vms=1):
         pytest.fail(why)
     with handle.running(1, vms=1) as found:
         yield found
@@ -34,7 +34,7 @@ def vm(cluster: Cluster) -> str:
 
 
 @pytest.fixture(scope="session")
-def watched(release: Watched, vm: str) -> Iterator[Watched]:
+def watched(release: Release, vm: str) -> Iterator[Release]:
     """The virtual machine and one node of the machine itself."""
     _budget(release, _EMULATED_MILLICORES)
     release.watch(release.cluster.nodes[0], vm)
@@ -43,7 +43,7 @@ def watched(release: Watched, vm: str) -> Iterator[Watched]:
     release.watch(*release.cluster.nodes)
 
 
-def _budget(release: Watched, millicores: int | None) -> None:
+def _budget(release: Release, millicores: int | None) -> None:
     """Of each collector: where a machine is emulated all takes ten times as long."""
     body = {"spec": {"collector": {"cpuBudgetMillicores": millicores}}}
     release.kube.patch(release.profile, body)

@@ -15,8 +15,8 @@ import pytest
 
 from cluster.handle import Cluster
 from reveal_contract.kube.names import LABEL_PROFILE
-from support.cluster_release import Watched, now, summary
-from support.fault_run import fault, held_back
+from support.cluster_release import Release, now, summary
+from support.fault_run import fault_run, throttled_run
 from support.faulty_pods import Expected
 from support.helm_chart import NAMESPACE
 
@@ -28,7 +28,7 @@ _HUGE_PAGES = "/proc/sys/vm/nr_hugepages"
 _NOBODY = ""
 
 
-def test_its_collector_runs_beside_that_of_another_node(watched: Watched, vm: str) -> None:
+def test_its_collector_runs_beside_that_of_another_node(watched: Release, vm: str) -> None:
     status = watched.profile["status"]
     assert (status["readyNodes"], status["desiredNodes"]) == (2, 2)
     pods = watched.kube.items("v1", "Pod", NAMESPACE, f"{LABEL_PROFILE}=gpu-nodes")
@@ -36,25 +36,25 @@ def test_its_collector_runs_beside_that_of_another_node(watched: Watched, vm: st
     assert sorted(collectors) == [watched.cluster.nodes[0], vm]
 
 
-def test_nothing_is_found_while_nothing_happens(watched: Watched) -> None:
+def test_nothing_is_found_while_nothing_happens(watched: Release) -> None:
     watched.calm()
     began = now()
     time.sleep(_QUIET_S)
     assert [summary(report) for report in watched.reports(began)] == []
 
 
-def test_a_pod_held_back_by_its_quota(watched: Watched, vm: str, jobs: str) -> None:
-    with held_back("quota, on a VM", watched, jobs, vm) as story:
-        story.begins()
+def test_a_pod_held_back_by_its_quota(watched: Release, vm: str, jobs: str) -> None:
+    with throttled_run("quota, on a VM", watched, jobs, vm) as story:
+        story.start()
 
 
-def test_huge_pages_set_aside_on_it_alone(watched: Watched, vm: str) -> None:
+def test_huge_pages_set_aside_on_it_alone(watched: Release, vm: str) -> None:
     expected = Expected(vm, "Memory", "HugePagesIdle", _NOBODY)
     with (
-        fault("huge pages, on a VM", watched, expected) as story,
+        fault_run("huge pages, on a VM", watched, expected) as story,
         _set_aside(watched.cluster, vm, _PAGES),
     ):
-        story.begins()
+        story.start()
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from cluster import network
 from cluster.handle import Cluster
 from cluster.network import BRIDGED
 from support.api_server import Kube, condition, wait_for
-from support.cluster_release import Watched
+from support.cluster_release import Release
 from support.faulty_pods import SPIN
 
 pytestmark = pytest.mark.timeout(900)
@@ -28,7 +28,7 @@ def test_it_has_its_own_kernel_systemd_and_cgroups_of_version_2(cluster: Cluster
     assert cluster.execute(vm, "stat", "-fc", "%T", "/sys/fs/cgroup").strip() == "cgroup2fs"
 
 
-def test_pods_lie_in_slices_and_scopes_of_systemd(release: Watched, vm: str, jobs: str) -> None:
+def test_pods_lie_in_slices_and_scopes_of_systemd(release: Release, vm: str, jobs: str) -> None:
     container = {"command": ["python3", "-c", SPIN], "resources": {"requests": {"cpu": "100m"}}}
     with release.pod(jobs, vm, "burstable", **container):
         pod = release.kube.get("v1", "Pod", "burstable", jobs) or {}
@@ -44,7 +44,7 @@ def test_pods_lie_in_slices_and_scopes_of_systemd(release: Watched, vm: str, job
 
 
 def test_its_pods_reach_pods_of_other_nodes_and_are_reached(
-    release: Watched, vm: str, jobs: str
+    release: Release, vm: str, jobs: str
 ) -> None:
     with (
         release.pod(jobs, vm, "there", command=_SERVE),

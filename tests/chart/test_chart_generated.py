@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from support.helm_chart import CHART, ROOT, Helm, one
+from support.helm_chart import CHART, ROOT, Helm, find_object
 
 DEFINITIONS = sorted((ROOT / "crds").glob("*.yaml"))
 GENERATOR = ROOT / "charts" / "generate.py"
@@ -54,13 +54,13 @@ def without_selectable(definition: dict[str, Any]) -> dict[str, Any]:
 def test_a_rendered_definition_is_the_one_of_crds(helm: Helm, path: Path) -> None:
     source = yaml.safe_load(path.read_text())
     name = source["metadata"]["name"]
-    newest = one(helm.render(kubernetes="1.34.0"), "CustomResourceDefinition", name)
+    newest = find_object(helm.render(kubernetes="1.34.0"), "CustomResourceDefinition", name)
     assert without_metadata(newest) == source
     assert newest["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
     for version in ("1.29.0", "1.31.9"):
-        older = one(helm.render(kubernetes=version), "CustomResourceDefinition", name)
+        older = find_object(helm.render(kubernetes=version), "CustomResourceDefinition", name)
         assert without_metadata(older) == without_selectable(source)
-    exact = one(helm.render(kubernetes="1.32.0-gke.1"), "CustomResourceDefinition", name)
+    exact = find_object(helm.render(kubernetes="1.32.0-gke.1"), "CustomResourceDefinition", name)
     assert without_metadata(exact) == source
 
 
@@ -73,7 +73,7 @@ def test_definitions_go_with_the_release_only_when_asked(helm: Helm) -> None:
     objects = helm.render("--set", "crds.keep=false")
     for path in DEFINITIONS:
         name = yaml.safe_load(path.read_text())["metadata"]["name"]
-        result = one(objects, "CustomResourceDefinition", name)
+        result = find_object(objects, "CustomResourceDefinition", name)
         assert "annotations" not in result["metadata"]
     without = helm.render("--set", "crds.enabled=false")
     assert all(each["kind"] != "CustomResourceDefinition" for each in without)

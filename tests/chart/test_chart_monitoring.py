@@ -22,7 +22,7 @@ from reveal_contract.settings import CollectorSettings
 from reveal_operator.app import Operator, OperatorOptions
 from reveal_operator.kube import KubernetesClient
 from reveal_operator.spec import Defaults
-from support.helm_chart import CHART, ROOT, Helm, HelmError, one
+from support.helm_chart import CHART, ROOT, Helm, HelmError, find_object
 
 ALERTS: list[dict[str, Any]] = yaml.safe_load((CHART / "files" / "alerts.yaml").read_text())[
     "alerts"
@@ -85,7 +85,7 @@ def test_every_alert_has_a_page_and_says_what_it_is() -> None:
 
 
 def rule(helm: Helm, *flags: str | Path) -> dict[str, Any]:
-    found: dict[str, Any] = one(
+    found: dict[str, Any] = find_object(
         helm.render("--set", "prometheusRule.enabled=true", *flags), "PrometheusRule"
     )
     return found
@@ -154,7 +154,7 @@ def test_promtool_sees_a_wrong_rule(tmp_path: Path) -> None:
 
 
 def test_the_dashboard_is_one_that_grafana_can_load(helm: Helm) -> None:
-    result = one(helm.render("--set", "grafanaDashboard.enabled=true"), "ConfigMap")
+    result = find_object(helm.render("--set", "grafanaDashboard.enabled=true"), "ConfigMap")
     assert result["metadata"]["labels"]["grafana_dashboard"] == "1"
     assert result["metadata"]["annotations"]["grafana_folder"] == "Reveal"
     assert json.loads(result["data"]["reveal.json"]) == DASHBOARD
@@ -175,8 +175,8 @@ def test_the_dashboard_is_one_that_grafana_can_load(helm: Helm) -> None:
 
 def test_monitors_select_our_pods_by_the_port_they_name(helm: Helm) -> None:
     service = helm.render("--values", CHART / "ci" / "service-monitor-values.yaml")
-    monitor = one(service, "ServiceMonitor")
-    about = one(service, "Service", "reveal-metrics")
+    monitor = find_object(service, "ServiceMonitor")
+    about = find_object(service, "Service", "reveal-metrics")
     expected = monitor["spec"]["selector"]["matchLabels"].items()
     assert expected <= about["metadata"]["labels"].items()
     [endpoint] = monitor["spec"]["endpoints"]
@@ -185,7 +185,9 @@ def test_monitors_select_our_pods_by_the_port_they_name(helm: Helm) -> None:
     others = [each for each in service if each["kind"] == "Service" and each is not about]
     assert not any(expected <= each["metadata"]["labels"].items() for each in others)
 
-    pod = one(helm.render("--values", CHART / "ci" / "pod-monitor-values.yaml"), "PodMonitor")
+    pod = find_object(
+        helm.render("--values", CHART / "ci" / "pod-monitor-values.yaml"), "PodMonitor"
+    )
     assert [each["port"] for each in pod["spec"]["podMetricsEndpoints"]] == ["metrics"]
 
 

@@ -11,13 +11,13 @@ from reveal_contract.kube.names import NAMESPACE_VARIABLE, POD_VARIABLE
 from reveal_operator.__main__ import options_of, parser
 from reveal_operator.app import OperatorOptions
 from reveal_operator.spec import Defaults
-from support.helm_chart import CHART, NAMESPACE, VALUES, Helm, one
+from support.helm_chart import CHART, NAMESPACE, VALUES, Helm, find_object
 
 
 def options(helm: Helm, *flags: str | Path) -> OperatorOptions:
     """What the operator would make of its command line and environment."""
     name = "telemetry-operator" if "scheduling" in str(flags) else "reveal-operator"
-    deployment = one(helm.render(*flags), "Deployment", name)
+    deployment = find_object(helm.render(*flags), "Deployment", name)
     [container] = deployment["spec"]["template"]["spec"]["containers"]
     assert container["command"] == ["reveal-operator"]
     environment = {

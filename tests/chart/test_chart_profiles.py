@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from reveal_contract.kube.names import API_VERSION, PROFILE_KIND
-from support.helm_chart import CHART, ROOT, Helm, HelmError, one
+from support.helm_chart import CHART, ROOT, Helm, HelmError, find_object
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
 PROFILES = CHART / "ci" / "profiles-values.yaml"
@@ -16,15 +16,15 @@ PROFILES = CHART / "ci" / "profiles-values.yaml"
 
 def test_without_a_cluster_profiles_are_rendered_plainly(helm: Helm) -> None:
     # for `helm template | kubectl apply`, and for what renders charts elsewhere
-    profile = one(helm.render("--values", PROFILES), PROFILE_KIND, "inference")
+    profile = find_object(helm.render("--values", PROFILES), PROFILE_KIND, "inference")
     assert profile["apiVersion"] == API_VERSION
     assert "annotations" not in profile["metadata"]
 
 
 def test_the_spec_is_passed_on_as_it_is(helm: Helm) -> None:
     objects = helm.render("--values", PROFILES)
-    assert one(objects, PROFILE_KIND, "gpu-nodes")["spec"] == {}
-    assert one(objects, PROFILE_KIND, "inference")["spec"]["collector"] == {
+    assert find_object(objects, PROFILE_KIND, "gpu-nodes")["spec"] == {}
+    assert find_object(objects, PROFILE_KIND, "inference")["spec"]["collector"] == {
         "privilege": "Capabilities", "metricsPort": 9177,
     }  # fmt: skip
 
@@ -37,7 +37,7 @@ def test_every_example_can_come_with_a_release(helm: Helm, tmp_path: Path, path:
         name, spec = example["metadata"]["name"], example.get("spec", {})
         values = tmp_path / "values.yaml"
         values.write_text(yaml.safe_dump({"profiles": {name: spec}}))
-        assert one(helm.render("--values", values), PROFILE_KIND, name)["spec"] == spec
+        assert find_object(helm.render("--values", values), PROFILE_KIND, name)["spec"] == spec
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from redis.retry import Retry
 from reveal_contract import names
 from reveal_contract.kube.names import REDIS_PASSWORD_VARIABLE, REDIS_USERNAME_VARIABLE
 from support.api_server import wait_for
-from support.helm_chart import Helm, one
+from support.helm_chart import Helm, find_object
 from support.redis_server import RedisLauncher
 
 NODE = "n1"
@@ -27,9 +27,9 @@ STREAM = names.samples_key(names.DEFAULT_PROFILE, names.shard(NODE))
 
 @pytest.fixture
 def secret(helm: Helm) -> dict[str, str]:
-    result: dict[str, str] = one(helm.render("--set", "evaluationRedis.enabled=true"), "Secret")[
-        "stringData"
-    ]
+    result: dict[str, str] = find_object(
+        helm.render("--set", "evaluationRedis.enabled=true"), "Secret"
+    )["stringData"]
     return result
 
 

@@ -11,7 +11,7 @@ import yaml
 
 from reveal_contract import VERSION
 from reveal_contract.kube import names
-from support.helm_chart import CHART, NAMESPACE, VALUES, Helm, identity, kinds, one, pods
+from support.helm_chart import CHART, NAMESPACE, VALUES, Helm, find_object, identity, kinds, pods
 
 CLUSTER_SCOPED = {
     "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", names.PROFILE_KIND,
@@ -100,7 +100,7 @@ def test_names_follow_the_release(helm: Helm, release: str, prefix: str | None) 
     objects = helm.render("--set", "evaluationRedis.enabled=true", release=release)
     assert all(len(each["metadata"]["name"]) <= 63 for each in objects)
     if prefix:
-        assert one(objects, "Deployment", f"{prefix}-operator")
+        assert find_object(objects, "Deployment", f"{prefix}-operator")
 
 
 def test_an_older_cluster_is_refused(helm: Helm) -> None:
@@ -112,7 +112,7 @@ def test_an_older_cluster_is_refused(helm: Helm) -> None:
 
 def test_images_take_registry_tag_and_digest(helm: Helm) -> None:
     objects = helm.render("--values", CHART / "ci" / "images-values.yaml")
-    [container] = one(objects, "Deployment")["spec"]["template"]["spec"]["containers"]
+    [container] = find_object(objects, "Deployment")["spec"]["template"]["spec"]["containers"]
     digest = "sha256:" + "0123456789abcdef" * 4
     registry = "registry.example.com:5000/team"
     assert container["image"] == f"{registry}/custom/reveal-operator:1.2.3@{digest}"
@@ -123,19 +123,19 @@ def test_images_take_registry_tag_and_digest(helm: Helm) -> None:
     assert [flag for flag in flags if flag.startswith("--image-pull-secret=")] == [
         "--image-pull-secret=regcred", "--image-pull-secret=other",
     ]  # fmt: skip
-    assert one(helm.render(), "Deployment")["spec"]["template"]["spec"]["containers"][0][
+    assert find_object(helm.render(), "Deployment")["spec"]["template"]["spec"]["containers"][0][
         "image"
     ] == (f"reveal-operator:{VERSION}")
 
 
 def test_one_operator_at_a_time(helm: Helm) -> None:
-    spec = one(helm.render(), "Deployment")["spec"]
+    spec = find_object(helm.render(), "Deployment")["spec"]
     assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
 
 
 def test_a_change_of_rights_starts_the_operator_anew(helm: Helm) -> None:
     def checksum(*flags: str) -> Any:
-        template = one(helm.render(*flags), "Deployment")["spec"]["template"]
+        template = find_object(helm.render(*flags), "Deployment")["spec"]["template"]
         return template["metadata"]["annotations"]["checksum/rbac"]
 
     assert checksum() == checksum()
@@ -144,15 +144,15 @@ def test_a_change_of_rights_starts_the_operator_anew(helm: Helm) -> None:
 
 def test_the_evaluation_redis_keeps_its_password_from_command_lines(helm: Helm) -> None:
     objects = helm.render("--set", "evaluationRedis.enabled=true")
-    secret = one(objects, "Secret")["stringData"]
+    secret = find_object(objects, "Secret")["stringData"]
     assert len(secret["password"]) == 32
     others = [each for each in objects if each["kind"] != "Secret"]
     assert secret["password"] not in yaml.safe_dump(others)
     assert secret["password"] not in secret["users.acl"]
-    redis = one(objects, "Deployment", "reveal-evaluation-redis")
+    redis = find_object(objects, "Deployment", "reveal-evaluation-redis")
     args = redis["spec"]["template"]["spec"]["containers"][0]["args"]
     assert args[args.index("--maxmemory-policy") + 1] == "noeviction"
-    flags = one(objects, "Deployment", "reveal-operator")["spec"]["template"]["spec"]
+    flags = find_object(objects, "Deployment", "reveal-operator")["spec"]["template"]["spec"]
     assert (
         "--redis-url=redis://reveal-evaluation-redis.reveal-system.svc:6379/0"
         in flags["containers"][0]["args"]
@@ -161,8 +161,10 @@ def test_the_evaluation_redis_keeps_its_password_from_command_lines(helm: Helm) 
 
 def test_extra_objects_are_templates(helm: Helm) -> None:
     objects = helm.render("--values", CHART / "ci" / "extra-objects-values.yaml")
-    assert one(objects, "ConfigMap", "reveal-hypotheses")["metadata"]["namespace"] == NAMESPACE
-    assert one(objects, "ConfigMap", "reveal-extra")
+    assert (
+        find_object(objects, "ConfigMap", "reveal-hypotheses")["metadata"]["namespace"] == NAMESPACE
+    )
+    assert find_object(objects, "ConfigMap", "reveal-extra")
 
 
 def test_toggles_are_off(helm: Helm) -> None:
@@ -175,6 +177,8 @@ def test_toggles_are_off(helm: Helm) -> None:
 
 
 def test_a_disruption_budget_never_blocks_a_drain(helm: Helm) -> None:
-    budget = one(helm.render("--set", "podDisruptionBudget.enabled=true"), "PodDisruptionBudget")
+    budget = find_object(
+        helm.render("--set", "podDisruptionBudget.enabled=true"), "PodDisruptionBudget"
+    )
     assert budget["spec"]["maxUnavailable"] == 1
     assert "minAvailable" not in budget["spec"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.helm_chart import CHART, NAMESPACE, Helm, one, rules
+from support.helm_chart import CHART, NAMESPACE, Helm, find_object, rules
 
 COMPONENTS = ("operator", "collector", "analyzer")
 VERBS = {"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
@@ -12,7 +12,7 @@ SENSITIVE = {"secrets", "serviceaccounts", "roles", "clusterroles", "rolebinding
 
 def granted(helm: Helm, role: str, *flags: str, kind: str = "ClusterRole") -> set[str]:
     """``verb resource`` of every rule of a role."""
-    found = one(helm.render(*flags), kind, role)["rules"]
+    found = find_object(helm.render(*flags), kind, role)["rules"]
     return {
         f"{verb} {resource}"
         for rule in found for resource in rule["resources"] for verb in rule["verbs"]
@@ -38,7 +38,7 @@ def test_workloads_are_written_in_the_operators_namespace_only(helm: Helm) -> No
         for resource in rule["resources"]
         if role["kind"] == "ClusterRole"
     )
-    role = one(helm.render(), "Role")
+    role = find_object(helm.render(), "Role")
     assert role["metadata"]["namespace"] == NAMESPACE
 
 
@@ -68,7 +68,7 @@ def test_each_account_has_its_own_binding(helm: Helm) -> None:
     accounts = {each["metadata"]["name"] for each in objects if each["kind"] == "ServiceAccount"}
     assert accounts == {"reveal-operator", "reveal-collector", "anomaly-writer"}
     for component in COMPONENTS:
-        binding = one(objects, "ClusterRoleBinding", f"reveal-{component}")
+        binding = find_object(objects, "ClusterRoleBinding", f"reveal-{component}")
         assert binding["roleRef"]["name"] == f"reveal-{component}"
         [subject] = binding["subjects"]
         expected = "anomaly-writer" if component == "analyzer" else f"reveal-{component}"
@@ -80,20 +80,20 @@ def test_pods_get_a_token_only_where_they_ask_for_it(helm: Helm) -> None:
     for each in objects:
         if each["kind"] == "ServiceAccount":
             assert each["automountServiceAccountToken"] is False
-    operator = one(objects, "Deployment")["spec"]["template"]["spec"]
+    operator = find_object(objects, "Deployment")["spec"]["template"]["spec"]
     assert operator["automountServiceAccountToken"] is True
 
 
 def test_users_get_the_kinds_with_the_roles_they_have(helm: Helm) -> None:
     prefix = "rbac.authorization.k8s.io/aggregate-to-"
     objects = helm.render()
-    view = one(objects, "ClusterRole", "reveal-view")["metadata"]["labels"]
-    edit = one(objects, "ClusterRole", "reveal-edit")["metadata"]["labels"]
+    view = find_object(objects, "ClusterRole", "reveal-view")["metadata"]["labels"]
+    edit = find_object(objects, "ClusterRole", "reveal-edit")["metadata"]["labels"]
     assert {f"{prefix}{role}" for role in ("view", "edit", "admin")} <= view.keys()
     assert {f"{prefix}{role}" for role in ("edit", "admin")} <= edit.keys()
     assert f"{prefix}view" not in edit
     without = helm.render("--set", "rbac.aggregateToUserRoles=false")
-    labels = one(without, "ClusterRole", "reveal-view")["metadata"]["labels"]
+    labels = find_object(without, "ClusterRole", "reveal-view")["metadata"]["labels"]
     assert not any(label.startswith(prefix) for label in labels)
 
 

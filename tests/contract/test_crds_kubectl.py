@@ -11,7 +11,7 @@ from reveal_contract.kube import names
 from reveal_contract.kube.anomaly_report import report
 from support import finding_factory, goldens
 from support.api_server import Kube
-from support.example_cluster import PROFILES, WATCHED, Shown, compare
+from support.example_cluster import PROFILES, WATCHED, ExampleCluster, compare
 
 WIDTH = 120
 # commands that list objects, and whether the output must fit into a terminal
@@ -40,14 +40,14 @@ OPEN = "get_open"
 
 
 @pytest.fixture(scope="module")
-def cluster(api: Kube, control_plane: ControlPlane) -> Iterator[Shown]:
-    example = Shown(api, control_plane)
+def cluster(api: Kube, control_plane: ControlPlane) -> Iterator[ExampleCluster]:
+    example = ExampleCluster(api, control_plane)
     yield example
     example.clear()
 
 
 @pytest.mark.parametrize("golden", TABLES)
-def test_a_table(cluster: Shown, golden: str) -> None:
+def test_a_table(cluster: ExampleCluster, golden: str) -> None:
     command, fits = TABLES[golden]
     output = cluster.look(*command.split())
     compare(golden, command, output)
@@ -56,17 +56,17 @@ def test_a_table(cluster: Shown, golden: str) -> None:
 
 
 @pytest.mark.parametrize("golden", DETAILS)
-def test_a_detail(cluster: Shown, golden: str) -> None:
+def test_a_detail(cluster: ExampleCluster, golden: str) -> None:
     command = DETAILS[golden]
     compare(golden, command, cluster.read(*command.split()))
 
 
-def test_every_profile_and_report_is_a_line(cluster: Shown) -> None:
+def test_every_profile_and_report_is_a_line(cluster: ExampleCluster) -> None:
     assert len(cluster.look("get", "rvp", "--no-headers").splitlines()) == len(PROFILES)
     assert len(cluster.look("get", "anomaly", "--no-headers").splitlines()) == 4
 
 
-def test_open_reports_are_selected_by_field_and_by_label(cluster: Shown) -> None:
+def test_open_reports_are_selected_by_field_and_by_label(cluster: ExampleCluster) -> None:
     command = "get anomalies --field-selector=status.state=Open"
     by_field = cluster.look(*command.split())
     compare(OPEN, command, by_field)

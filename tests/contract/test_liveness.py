@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from reveal_contract.runtime.liveness import ALIVE_FILE, READY_FILE, STALLED_SECONDS, Pulse
-from support.fake_clock import Clock
+from support.fake_clock import FakeClock
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> FakeClock:
+    return FakeClock()
 
 
 def backdate(file: Path) -> None:
@@ -25,7 +25,7 @@ def is_touched(file: Path) -> bool:
     return file.stat().st_mtime > 1
 
 
-def test_a_beat_touches_the_file_once_a_second(tmp_path: Path, clock: Clock) -> None:
+def test_a_beat_touches_the_file_once_a_second(tmp_path: Path, clock: FakeClock) -> None:
     pulse, file = Pulse(tmp_path, clock), tmp_path / ALIVE_FILE
     for passed, touched in ((0.0, True), (0.5, False), (0.5, True), (0.9, False), (5.0, True)):
         backdate(file)
@@ -34,7 +34,7 @@ def test_a_beat_touches_the_file_once_a_second(tmp_path: Path, clock: Clock) -> 
         assert is_touched(file) is touched
 
 
-def test_readiness_is_a_file_that_stays(tmp_path: Path, clock: Clock) -> None:
+def test_readiness_is_a_file_that_stays(tmp_path: Path, clock: FakeClock) -> None:
     pulse, file = Pulse(tmp_path, clock), tmp_path / READY_FILE
     assert not pulse.is_ready
     assert not file.exists()
@@ -54,7 +54,7 @@ def test_a_restarted_container_removes_the_ready_file_of_its_predecessor(tmp_pat
     assert is_touched(tmp_path / ALIVE_FILE)
 
 
-def test_a_removed_file_is_created_again(tmp_path: Path, clock: Clock) -> None:
+def test_a_removed_file_is_created_again(tmp_path: Path, clock: FakeClock) -> None:
     pulse = Pulse(tmp_path, clock)
     (tmp_path / ALIVE_FILE).unlink()
     pulse.beat()
@@ -67,7 +67,7 @@ def test_an_unwritable_folder_is_a_readable_error(tmp_path: Path) -> None:
 
 
 def test_a_missing_folder_is_logged_once_and_stops_nothing(
-    tmp_path: Path, clock: Clock, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, clock: FakeClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     folder = tmp_path / "run"
     folder.mkdir()
@@ -82,7 +82,7 @@ def test_a_missing_folder_is_logged_once_and_stops_nothing(
     assert str(folder) in caplog.text
 
 
-def test_a_process_without_a_recent_beat_is_stalled(clock: Clock) -> None:
+def test_a_process_without_a_recent_beat_is_stalled(clock: FakeClock) -> None:
     pulse = Pulse(clock=clock)
     clock.now += STALLED_SECONDS
     assert pulse.stalled() == ""

@@ -53,7 +53,7 @@ NODES = [f"n{number}" for number in range(1, 10)]
 START = 1_700_000_040  # s: a minute begins
 SECONDS = 6  # sent of each minute
 BRIEF = LeaseTiming(lease=0.6, renewal=0.05)
-AT_ONCE = FleetTiming(step=0.0, lease=BRIEF, rounds=RoundTiming(0.0, 0.0))
+IMMEDIATE = FleetTiming(step=0.0, lease=BRIEF, rounds=RoundTiming(0.0, 0.0))
 
 
 class Site:
@@ -70,7 +70,7 @@ class Site:
 
     def worker(self, owner: str) -> Worker:
         reader = self.stream.reader(owner, timing=QUICK)
-        fleet = Fleet(reader.connection.client, "default", owner, AT_ONCE)
+        fleet = Fleet(reader.connection.client, "default", owner, IMMEDIATE)
 
         def analysis(node: str) -> NodeAnalyzer:
             return NodeAnalyzer(node, AnalyzerSettings(), rules=())
@@ -82,7 +82,7 @@ class Site:
         for _ in range(count):
             self._send(odd or {})
             self._minute += 1
-            until(lambda: self._told() == {START // 60 + self._minute - 2}, by)
+            until(lambda: self._published_minutes() == {START // 60 + self._minute - 2}, by)
             for _ in range(2):  # a round over what was told
                 by.turn()
 
@@ -90,7 +90,7 @@ class Site:
         rows = [json.loads(line) for line in self.path.read_text().splitlines()]
         return [row for row in rows if row["scope"] == "CrossNode"]
 
-    def _told(self) -> set[int]:
+    def _published_minutes(self) -> set[int]:
         if self._minute == 1:  # the first minute has not ended
             return {START // 60 - 1}
         published = self.exchange.get(NODES)
@@ -232,7 +232,7 @@ def test_a_full_redis_gives_no_lead_and_stops_nobody(
     client = Stream(f"unix://{redis_launcher().socket}", stack).client
     client.config_set("maxmemory", "1")
     assert not Leader(client, "default", "one", BRIEF).renew()
-    fleet = Fleet(client, "default", "one", AT_ONCE)
+    fleet = Fleet(client, "default", "one", IMMEDIATE)
     assert fleet.advance(0.0) == []
     fleet.close()
 
@@ -343,7 +343,7 @@ def test_an_outage_is_waited_out(redis_launcher: Callable[..., Any], stack: Exit
     server = redis_launcher()
     client = connect(f"unix://{server.socket}")
     stack.callback(client.close)
-    fleet = Fleet(client, "default", "one", AT_ONCE)
+    fleet = Fleet(client, "default", "one", IMMEDIATE)
     assert fleet.advance(0.0) == []
     assert fleet.leads
     server.stop()
@@ -356,7 +356,7 @@ def test_an_outage_is_waited_out(redis_launcher: Callable[..., Any], stack: Exit
 def test_what_cannot_be_compared_costs_no_slices(
     stream: Stream, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    fleet = Fleet(stream.client, "default", "one", AT_ONCE)
+    fleet = Fleet(stream.client, "default", "one", IMMEDIATE)
     monkeypatch.setattr(comparison, "parts", lambda summaries: (1 / 0 for _ in range(3)))
     assert fleet.advance(100.0) == []
     assert "nodes could not be compared" in caplog.text

@@ -91,7 +91,7 @@ contexts: [{name: c, context: {cluster: c, user: u}}]
 
 
 @pytest.fixture
-def told(stream: Stream) -> Iterator[tuple[Worker, list[Snapshot]]]:
+def worker_and_snapshots(stream: Stream) -> Iterator[tuple[Worker, list[Snapshot]]]:
     """A worker that leads, and what it tells of itself."""
     found: list[Snapshot] = []
     reader = stream.reader("one", timing=QUICK)
@@ -106,9 +106,9 @@ def told(stream: Stream) -> Iterator[tuple[Worker, list[Snapshot]]]:
 
 
 def test_what_is_watched_is_told_each_second_and_when_shards_change(
-    stream: Stream, told: tuple[Worker, list[Snapshot]]
+    stream: Stream, worker_and_snapshots: tuple[Worker, list[Snapshot]]
 ) -> None:
-    worker, found = told
+    worker, found = worker_and_snapshots
     stream.send(message("n", 1))
     deadline = time.monotonic() + 10
     while not (found and "n" in found[-1].nodes and found[-1].leads):

@@ -23,7 +23,7 @@ from reveal_contract.kube import names
 from reveal_contract.kube.anomaly_report import report
 from reveal_contract.settings import AnalyzerSettings
 from support.api_server import Kube, unique, wait_for
-from support.api_server_sink import DEFINITIONS, EVENTS, Bench, Object
+from support.api_server_sink import DEFINITIONS, EVENTS, ApiServerSink, Object
 from support.finding_factory import changed, finding, largest, opened, resolved
 
 
@@ -40,13 +40,13 @@ def _hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def bench(control_plane: ControlPlane, served: Kube, tmp_path: Path) -> Iterator[Bench]:
-    created = Bench(control_plane, served, tmp_path)
+def bench(control_plane: ControlPlane, served: Kube, tmp_path: Path) -> Iterator[ApiServerSink]:
+    created = ApiServerSink(control_plane, served, tmp_path)
     yield created
     created.sink.close()
 
 
-def test_a_finding_is_one_report_and_one_event_until_it_is_resolved(bench: Bench) -> None:
+def test_a_finding_is_one_report_and_one_event_until_it_is_resolved(bench: ApiServerSink) -> None:
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": bench.node}}
     uid = bench.kube.create(node)["metadata"]["uid"]
     bench.update(opened())
@@ -73,7 +73,7 @@ def test_a_finding_is_one_report_and_one_event_until_it_is_resolved(bench: Bench
     assert bench.reasons() == ["AnomalyDetected", "AnomalyResolved"]
 
 
-def test_fifty_updates_are_few_writes(bench: Bench) -> None:
+def test_fifty_updates_are_few_writes(bench: ApiServerSink) -> None:
     bench.update(opened())
     bench.idle()
     version = bench.reports[0]["metadata"]["resourceVersion"]
@@ -90,7 +90,7 @@ def test_fifty_updates_are_few_writes(bench: Bench) -> None:
     assert bench.reasons() == ["AnomalyDetected", "AnomalyEscalated"]
 
 
-def test_what_repeats_is_a_series(bench: Bench) -> None:
+def test_what_repeats_is_a_series(bench: ApiServerSink) -> None:
     bench.update(opened())
     for severity in (Severity.HIGH, Severity.CRITICAL):
         bench.update(changed(severity=severity))
@@ -99,7 +99,7 @@ def test_what_repeats_is_a_series(bench: Bench) -> None:
     assert [item["series"]["count"] for item in escalated] == [2]
 
 
-def test_an_event_on_a_pod_is_in_its_namespace(bench: Bench, namespace: str) -> None:
+def test_an_event_on_a_pod_is_in_its_namespace(bench: ApiServerSink, namespace: str) -> None:
     pod = Pod(namespace, "train-0", "a-uid", "", 80, 50, Confidence.MEASURED)
     bench.update(opened(pods=(pod,)))
     bench.idle()
@@ -108,7 +108,7 @@ def test_an_event_on_a_pod_is_in_its_namespace(bench: Bench, namespace: str) -> 
     assert len(bench.events) == 1
 
 
-def test_the_largest_finding_is_taken_with_every_field_and_is_small(bench: Bench) -> None:
+def test_the_largest_finding_is_taken_with_every_field_and_is_small(bench: ApiServerSink) -> None:
     finding = replace(largest(), node_name=bench.node, id="cpu-largest")
     bench.sink.write(FindingUpdate(FindingChange.OPENED, finding))
     bench.idle()
@@ -119,7 +119,7 @@ def test_the_largest_finding_is_taken_with_every_field_and_is_small(bench: Bench
     assert len(json.dumps(stored, ensure_ascii=False, separators=(",", ":")).encode()) <= 8192
 
 
-def test_a_restart_finds_its_reports_and_opens_no_second_one(bench: Bench) -> None:
+def test_a_restart_finds_its_reports_and_opens_no_second_one(bench: ApiServerSink) -> None:
     bench.update(opened(), opened("gpu-1"))
     bench.idle()
     bench.sink.close()
@@ -134,7 +134,7 @@ def test_a_restart_finds_its_reports_and_opens_no_second_one(bench: Bench) -> No
 
 
 def test_two_analyzers_in_turn_write_one_report(
-    bench: Bench, control_plane: ControlPlane, tmp_path: Path
+    bench: ApiServerSink, control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     bench.update(opened())
     bench.idle()
@@ -155,7 +155,7 @@ def test_two_analyzers_in_turn_write_one_report(
 def test_too_many_are_one_summary(
     control_plane: ControlPlane, served: Kube, tmp_path: Path
 ) -> None:
-    bench = Bench(control_plane, served, tmp_path, reports_per_minute=5)
+    bench = ApiServerSink(control_plane, served, tmp_path, reports_per_minute=5)
     bench.update(*(opened(f"cpu-{n}") for n in range(60)))
     bench.idle()
     causes = [item["status"].get("cause", "") for item in bench.reports]
@@ -175,7 +175,7 @@ def test_too_many_are_one_summary(
 def test_the_condition_of_a_node_leaves_others_alone(
     control_plane: ControlPlane, served: Kube, tmp_path: Path
 ) -> None:
-    bench = Bench(control_plane, served, tmp_path, node_conditions=True)
+    bench = ApiServerSink(control_plane, served, tmp_path, node_conditions=True)
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": bench.node}}
     served.create(node)
     ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "well"}
@@ -196,7 +196,7 @@ def test_the_condition_of_a_node_leaves_others_alone(
 
 
 def test_the_telemetry_of_a_profile_is_taken_beside_what_the_operator_writes(
-    bench: Bench,
+    bench: ApiServerSink,
 ) -> None:
     where = {
         "apiVersion": names.API_VERSION, "kind": names.PROFILE_KIND,
@@ -227,7 +227,7 @@ def test_a_service_account_with_the_rights_of_an_analyzer_is_enough(
         {"apiGroups": [group], "resources": ["revealprofiles"], "verbs": ["get"]},
     ]  # fmt: skip
     _grant(served, account, rules)
-    bench = Bench(control_plane, served, tmp_path)
+    bench = ApiServerSink(control_plane, served, tmp_path)
     bench.sink.close()
     connection = connect(control_plane.account_kubeconfig("default", account))
     bench.sink = KubeSink(AnalyzerSettings(**bench.settings), connection, "pod-0", tmp_path)
@@ -255,7 +255,7 @@ def _grant(kube: Kube, account: str, rules: list[Object]) -> None:
 
 
 def test_what_an_earlier_analyzer_left_open_is_resolved(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: ApiServerSink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("reveal_analyzer.sinks.kube.observation.ORPHANED_S", 0.5)
     bench.update(opened())

@@ -35,7 +35,7 @@ def enforced(kube: Kube) -> Iterator[dict[str, str]]:
         kube.delete({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 
 
-def made_in(namespace: str, name: str) -> list[dict[str, Any]]:
+def manifests_in(namespace: str, name: str) -> list[dict[str, Any]]:
     return list(owned_manifests(parse(PROFILES[name]), replace(DEFAULTS, namespace=namespace)))
 
 
@@ -50,7 +50,7 @@ def pod_of(child: dict[str, Any]) -> dict[str, Any]:
 def test_strict_server_side_apply_takes_every_child(
     kube: Kube, enforced: dict[str, str], name: str
 ) -> None:
-    expected = made_in(enforced["privileged"], name)
+    expected = manifests_in(enforced["privileged"], name)
     applied = kube.apply(expected, manager="reveal-operator", dry_run=True)
     assert [item["kind"] for item in applied] == [item["kind"] for item in expected]
     for before, after in zip(expected, applied, strict=True):
@@ -61,7 +61,7 @@ def test_strict_server_side_apply_takes_every_child(
 def test_analyzers_fit_pod_security_restricted(
     kube: Kube, enforced: dict[str, str], name: str
 ) -> None:
-    _, _, deployment, *_ = made_in(enforced["restricted"], name)
+    _, _, deployment, *_ = manifests_in(enforced["restricted"], name)
     pod = pod_of(deployment)
     assert kube.apply(pod, dry_run=True)[0]["spec"]["serviceAccountName"] == "reveal-analyzer"
 
@@ -70,18 +70,18 @@ def test_analyzers_fit_pod_security_restricted(
 def test_collectors_need_pod_security_privileged(
     kube: Kube, enforced: dict[str, str], name: str
 ) -> None:
-    _, daemonset, *_ = made_in(enforced["restricted"], name)
+    _, daemonset, *_ = manifests_in(enforced["restricted"], name)
     with pytest.raises(ApiError, match='violates PodSecurity "restricted') as refused:
         kube.apply(without_class(pod_of(daemonset)), dry_run=True)
     assert refused.value.status == 403
-    _, daemonset, *_ = made_in(enforced["privileged"], name)
+    _, daemonset, *_ = manifests_in(enforced["privileged"], name)
     taken = kube.apply(without_class(pod_of(daemonset)), dry_run=True)[0]["spec"]
     assert taken["containers"][0]["name"] == "collector"
 
 
 def test_a_second_apply_changes_nothing(kube: Kube, enforced: dict[str, str]) -> None:
     """What we send is what is kept: no field that the API server writes differently."""
-    expected = made_in(enforced["privileged"], "three-replicas")
+    expected = manifests_in(enforced["privileged"], "three-replicas")
     first = kube.apply(expected, manager="reveal-operator")
     second = kube.apply(expected, manager="reveal-operator")
     versions = [[item["metadata"]["resourceVersion"] for item in run] for run in (first, second)]

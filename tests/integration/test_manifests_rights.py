@@ -47,20 +47,20 @@ def other() -> Iterator[int]:
 
 
 @pytest.fixture(scope="module")
-def look(other: int) -> Iterator[capability_probe.Look]:
-    if missing := set(ASKED) - capability_probe.held():
+def look(other: int) -> Iterator[capability_probe.Probe]:
+    if missing := set(ASKED) - capability_probe.bounding_capabilities():
         pytest.skip(f"this process has no {', '.join(sorted(missing))} to give")
     folder = Path(mkdtemp(prefix="reveal-host-"))
 
     @cache
-    def looked(keep: tuple[str, ...]) -> capability_probe.Seen:
-        return capability_probe.look(folder, keep, other)
+    def looked(keep: tuple[str, ...]) -> capability_probe.ProbeReport:
+        return capability_probe.probe(folder, keep, other)
 
     yield looked
     folder.rmdir()
 
 
-def test_the_capabilities_of_the_table_open_what_root_opens(look: capability_probe.Look) -> None:
+def test_the_capabilities_of_the_table_open_what_root_opens(look: capability_probe.Probe) -> None:
     everything, asked = look((capability_probe.ALL,)), look(ASKED)
     assert asked.missing.keys() == everything.missing.keys()
     assert asked.channels.keys() == everything.channels.keys()
@@ -71,7 +71,7 @@ def test_the_capabilities_of_the_table_open_what_root_opens(look: capability_pro
 
 @pytest.mark.parametrize("capability", ASKED)
 def test_without_one_of_them_just_that_is_lost_which_the_table_says(
-    capability: str, look: capability_probe.Look
+    capability: str, look: capability_probe.Probe
 ) -> None:
     (need,) = (
         need for need in NEEDS if need.kind is NeedKind.CAPABILITY and need.what == capability
@@ -91,5 +91,5 @@ def test_without_the_hosts_processes_nobody_knows_whose_they_are(
     other: int, tmp_path: Path
 ) -> None:
     """cgroup.procs shows processes outside the reader's PID namespace as 0."""
-    observed = capability_probe.look(tmp_path, ASKED, other, ("--pid", "--fork"))
+    observed = capability_probe.probe(tmp_path, ASKED, other, ("--pid", "--fork"))
     assert observed.facts["strangers"] > 0

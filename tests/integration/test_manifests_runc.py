@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import redis
 
-from images.pod import held_capabilities
+from images.pod import bounding_set
 from reveal_contract import names
 from support import runc_container
 from support.polling import becomes_true
@@ -26,7 +26,7 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root: runs a container"),
     pytest.mark.skipif(runc_container.RUNC is None, reason="no runc on PATH"),
 ]
-WANTED = ["PERFMON", "SYS_PTRACE", "DAC_READ_SEARCH", "SYS_NICE"]
+CAPABILITIES = ["PERFMON", "SYS_PTRACE", "DAC_READ_SEARCH", "SYS_NICE"]
 WRITING = (
     "touch /x",
     "touch /etc/reveal/x",
@@ -83,8 +83,8 @@ def test_capabilities_are_enough_for_what_privileged_sees(
             assert done.returncode, command
             assert "Read-only file system" in done.stderr, done.stderr
         status = running.status()
-        granted = held_capabilities(f"CapEff: {status['CapEff']}")
-        assert sorted(granted) == sorted(WANTED)
+        granted = bounding_set(f"CapEff: {status['CapEff']}")
+        assert sorted(granted) == sorted(CAPABILITIES)
         assert status["CapBnd"] == status["CapEff"]
         assert status["NoNewPrivs"] == "1"
 

@@ -97,7 +97,8 @@ def test_it_lives_at_once_and_is_ready_when_redis_is_there(pod: Pod, module: str
     with pod.running(module) as process:
         wait_until(lambda: answer(pod.port, "/healthz")[0] == 200, "it lives")
         wait_until(
-            lambda: process.said("Redis does not accept") or process.said("away"), "it knows"
+            lambda: process.has_logged("Redis does not accept") or process.has_logged("away"),
+            "it knows",
         )
         status, why = answer(pod.port, "/readyz")
         assert status == 503
@@ -116,7 +117,7 @@ def test_it_lives_at_once_and_is_ready_when_redis_is_there(pod: Pod, module: str
         assert answer(pod.port, "/healthz")[0] == 200
         pod.server.start()
         assert process.end() == 0
-    assert not process.said("Traceback")
+    assert not process.has_logged("Traceback")
 
 
 def test_an_analyzer_that_is_ready_has_loaded_what_a_finding_takes(pod: Pod) -> None:
@@ -161,7 +162,7 @@ def test_what_waits_is_delivered_before_the_end(pod: Pod) -> None:
     sequences = pod.sequences()
     assert len(sequences) >= 4
     assert sequences == list(range(sequences[0], sequences[0] + len(sequences)))
-    assert not process.said("could not be delivered")
+    assert not process.has_logged("could not be delivered")
 
 
 @pytest.mark.parametrize("module", [COLLECTOR, ANALYZER])
@@ -189,7 +190,7 @@ def test_the_end_takes_no_longer_than_told(pod: Pod) -> None:
         began = time.monotonic()
         assert process.end() == 0
         assert time.monotonic() - began < 3
-    assert process.said("could not be delivered before the end")
+    assert process.has_logged("could not be delivered before the end")
 
 
 def test_two_collectors_of_a_node_share_a_port_in_peace(pod: Pod, tmp_path: Path) -> None:
@@ -199,7 +200,7 @@ def test_two_collectors_of_a_node_share_a_port_in_peace(pod: Pod, tmp_path: Path
         wait_until(lambda: answer(pod.port, "/metrics")[0] == 200, "the first serves")
         flags = ("--settings", str(pod.settings(COLLECTOR)), "--profile", "q")
         with running(COLLECTOR, second, *flags, environment=pod.environment) as other:
-            wait_until(lambda: other.said("metrics are not served"), "the warning")
+            wait_until(lambda: other.has_logged("metrics are not served"), "the warning")
             with pod.client as client:
                 key = names.samples_key("q", names.shard(NODE))
                 wait_until(lambda: client.xlen(key), "the second ships")

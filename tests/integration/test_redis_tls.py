@@ -88,8 +88,8 @@ def test_secret_and_certificate_let_both_in(guarded: Guarded, module: str, tmp_p
         assert "p@ss" not in Path(f"/proc/{process.pid}/cmdline").read_text()
         assert process.end() == 0
         assert "p@ss" not in process.text
-        assert not process.said("NOPERM")
-        assert not process.said("Traceback")
+        assert not process.has_logged("NOPERM")
+        assert not process.has_logged("Traceback")
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -107,7 +107,7 @@ def test_a_refused_client_reports_the_reason_without_a_password(
 ) -> None:
     environment = guarded.environment(module, **changed)
     with running(module, tmp_path, *FLAGS[module], environment=environment) as process:
-        wait_until(lambda: process.said(message), message)
+        wait_until(lambda: process.has_logged(message), message)
         assert process.process.poll() is None  # a fixed configuration is used without a restart
         for secret in ("p@ss", "p%40ss", "wr0ng"):
             assert secret not in process.text
@@ -132,4 +132,4 @@ def test_a_part_of_a_cluster_is_refused_in_a_sentence(
     redis_launcher(*flags, needs="cluster-port")
     environment = {REDIS_VARIABLE: f"redis://127.0.0.1:{port}"}
     with running(module, tmp_path, *FLAGS[module], environment=environment) as process:
-        wait_until(lambda: process.said(NOT_ONE), "the sentence")
+        wait_until(lambda: process.has_logged(NOT_ONE), "the sentence")

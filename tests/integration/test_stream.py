@@ -21,8 +21,8 @@ from support.redis_streams import (
     beats,
     count,
     message,
-    nodes_of_one_shard,
-    places,
+    node_sequences,
+    nodes_of_same_shard,
     read,
 )
 
@@ -34,7 +34,7 @@ def test_slices_come_once_in_order_with_levels_restored(stream: Stream) -> None:
     stream.send(*sent)
     reader = stream.reader()
     got = read(reader, count(5))
-    assert places(got) == [("n", sequence) for sequence in range(5)]
+    assert node_sequences(got) == [("n", sequence) for sequence in range(5)]
     for item, original in zip(got, sent, strict=True):
         np.testing.assert_array_equal(item.message.fast, original.fast)
         np.testing.assert_array_equal(item.message.slow, original.slow)
@@ -52,7 +52,7 @@ def test_what_is_not_acknowledged_stays_pending_and_comes_to_the_next(stream: St
     reader.ack(got[:2])
     reader.close()
     again = read(stream.reader("same"), count(4))
-    assert places(again) == [("n", sequence) for sequence in range(4)]
+    assert node_sequences(again) == [("n", sequence) for sequence in range(4)]
     assert [item.history for item in again] == [True, True, False, False]
     assert stream.pending("n") == 0
 
@@ -65,7 +65,7 @@ def test_what_was_read_together_comes_in_the_portions_asked_for_and_is_acknowled
     portions, pending = list[list[tuple[str, int]]](), list[int]()
     while sum(map(len, portions)) < 7:
         if portion := reader.poll(3):
-            portions.append(places(portion))
+            portions.append(node_sequences(portion))
             pending.append(stream.pending("n"))
         reader.ack(portion)
     assert portions == [
@@ -89,7 +89,7 @@ def test_repeats_are_dropped_and_acknowledged(stream: Stream) -> None:
     slices = [message("n", sequence) for sequence in range(3)]
     stream.send(*slices, *slices, message("n", 3))
     reader = stream.reader()
-    assert places(read(reader, count(4))) == [("n", sequence) for sequence in range(4)]
+    assert node_sequences(read(reader, count(4))) == [("n", sequence) for sequence in range(4)]
     assert reader.counts.repeated == 3
     assert stream.pending("n") == 0
 
@@ -127,7 +127,7 @@ def test_garbage_is_refused_counted_and_stops_nobody(
     stream.raw("n", {names.FIELD_DATA: stranger})
     stream.send(message("n", 1))
     reader = stream.reader()
-    assert places(read(reader, count(2))) == [("n", 0), ("n", 1)]
+    assert node_sequences(read(reader, count(2))) == [("n", 0), ("n", 1)]
     assert reader.counts.refused == 4
     assert entry_id.decode() in caplog.text
     assert "belongs to shard" in caplog.text
@@ -140,22 +140,22 @@ def test_a_message_that_disagrees_with_its_table_is_refused(stream: Stream) -> N
     object.__setattr__(wrong, "table", TABLE.key)
     stream.send(wrong, message("n", 1))
     reader = stream.reader()
-    assert places(read(reader, count(1))) == [("n", 1)]
+    assert node_sequences(read(reader, count(1))) == [("n", 1)]
     assert reader.counts.refused == 1
 
 
 def test_slices_wait_in_order_for_their_table(stream: Stream) -> None:
     late = ChannelTable(TABLE.fast[:1], ())
     stream.send(message("n", 0), message("n", 1, late), message("n", 2))
-    neighbour = nodes_of_one_shard()
+    neighbour = nodes_of_same_shard()
     stream.send(message(neighbour[0], 7), message(neighbour[1], 7))
     reader = stream.reader()
     got = read(reader, count(3))
-    assert ("n", 1) not in places(got)
-    assert ("n", 2) not in places(got), "overtook a slice that waits"
+    assert ("n", 1) not in node_sequences(got)
+    assert ("n", 2) not in node_sequences(got), "overtook a slice that waits"
     assert stream.pending("n") == 2
     stream.announce(late)
-    assert places(read(reader, count(2))) == [("n", 1), ("n", 2)]
+    assert node_sequences(read(reader, count(2))) == [("n", 1), ("n", 2)]
     assert stream.pending("n") == 0
 
 
@@ -169,7 +169,7 @@ def test_a_table_that_never_comes_is_given_up(
     reader = stream.reader()
     assert read(reader, lambda _: reader.counts.refused == 1) == []
     stream.send(message("n", 1))
-    assert places(read(reader, count(1))) == [("n", 1)]
+    assert node_sequences(read(reader, count(1))) == [("n", 1)]
     assert stream.pending("n") == 0
 
 
@@ -182,7 +182,7 @@ def test_more_waiting_than_there_is_room_drops_the_oldest(
     reader = stream.reader()
     read(reader, lambda _: reader.counts.refused == 2)
     stream.announce(late)
-    assert places(read(reader, count(3))) == [("n", 2), ("n", 3), ("n", 4)]
+    assert node_sequences(read(reader, count(3))) == [("n", 2), ("n", 3), ("n", 4)]
 
 
 def test_a_key_that_is_no_stream_costs_only_its_shard(
@@ -192,12 +192,12 @@ def test_a_key_that_is_no_stream_costs_only_its_shard(
     stream.client.set(names.samples_key("default", names.shard("n")), "text")
     stream.send(message(other, 0))
     reader = stream.reader()
-    assert places(read(reader, count(1))) == [(other, 0)]
+    assert node_sequences(read(reader, count(1))) == [(other, 0)]
     assert "is not a stream" in caplog.text
 
 
 def test_a_backlog_over_many_batches_comes_whole(stream: Stream) -> None:
-    first, second = nodes_of_one_shard()
+    first, second = nodes_of_same_shard()
     with stream.client.pipeline(transaction=False) as pipe:
         for sequence in range(700):
             for node in (first, second):
@@ -211,8 +211,10 @@ def test_a_backlog_over_many_batches_comes_whole(stream: Stream) -> None:
         mine = [item.message.sequence for item in got if item.node == node]
         assert mine == list(range(700))
     heir = read(stream.reader("heir"), count(1400))  # 1,400 pending: over two pages
-    assert sorted(places(heir)) == sorted(places(got))
-    assert [item for item in places(heir) if item[0] == first] == [(first, s) for s in range(700)]
+    assert sorted(node_sequences(heir)) == sorted(node_sequences(got))
+    assert [item for item in node_sequences(heir) if item[0] == first] == [
+        (first, s) for s in range(700)
+    ]
     assert not any(item.history for item in heir)
     assert stream.pending(first) == 0
 

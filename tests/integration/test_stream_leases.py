@@ -21,7 +21,7 @@ from support.redis_streams import (
     beats,
     count,
     message,
-    places,
+    node_sequences,
     read,
 )
 
@@ -87,7 +87,7 @@ def test_a_dead_analyzers_shards_and_unfinished_slices_are_taken_over(stream: St
         "consumers"
     ] in ([], None)
     stream.send(message("node-0", 3))
-    assert places(read(heir, count(1))) == [("node-0", 3)]
+    assert node_sequences(read(heir, count(1))) == [("node-0", 3)]
     # the dead one wakes up: it must see that it owns nothing, and say whose state is stale
     assert dead.poll() == []
     assert dead.shards == []
@@ -123,7 +123,7 @@ def test_trimmed_pending_entries_are_cleared(stream: Stream) -> None:
     stream.client.xtrim(names.samples_key("default", names.shard("n")), maxlen=0)
     stream.send(message("n", 3))
     heir = stream.reader("heir")
-    assert places(read(heir, count(1))) == [("n", 3)]
+    assert node_sequences(read(heir, count(1))) == [("n", 3)]
     own = stream.reader("dead")
     heir.close()
     read(own, lambda _: len(own.shards) == names.SHARDS)
@@ -146,7 +146,7 @@ def test_a_vanished_group_is_made_again_and_nothing_comes_twice(stream: Stream) 
     read(reader, count(2))
     stream.client.xgroup_destroy(names.samples_key("default", names.shard("n")), names.GROUP)
     stream.send(message("n", 2))
-    assert places(read(reader, count(1))) == [("n", 2)]
+    assert node_sequences(read(reader, count(1))) == [("n", 2)]
     assert reader.counts.repeated == 2
     assert reader.status()["groups_recreated"] >= 1
 
@@ -168,7 +168,7 @@ def test_an_outage_is_waited_out_and_an_empty_redis_works_on(
     server.start()  # empty: no groups, no leases, no announced table
     stream.send(message("n", 4))
     got = read(reader, count(1), seconds=10)
-    assert places(got) == [("n", 4)]
+    assert node_sequences(got) == [("n", 4)]
     assert got[0].gap == 3
     assert not got[0].restarted
     assert reader.connected
@@ -176,7 +176,7 @@ def test_an_outage_is_waited_out_and_an_empty_redis_works_on(
     assert len(reader.shards) == names.SHARDS
 
 
-def cut_next_read(reader: StreamReader, monkeypatch: pytest.MonkeyPatch) -> None:
+def lose_next_reply(reader: StreamReader, monkeypatch: pytest.MonkeyPatch) -> None:
     """The next XREADGROUP is served, but its reply is lost on the way."""
     fresh = reader._consumer.fresh
 
@@ -194,7 +194,7 @@ def test_acknowledgements_given_during_an_outage_are_sent_after_it(
     stream.send(message("n", 0))
     reader = stream.reader()
     got = read(reader, count(1), ack=False)
-    cut_next_read(reader, monkeypatch)
+    lose_next_reply(reader, monkeypatch)
     assert reader.poll() == []
     assert not reader.connected
     reader.ack(got)
@@ -210,10 +210,10 @@ def test_entries_of_a_lost_reply_come_with_the_next(
     reader = stream.reader()
     read(reader, count(1))
     stream.send(message("n", 1))
-    cut_next_read(reader, monkeypatch)
+    lose_next_reply(reader, monkeypatch)
     assert reader.poll() == []
     stream.send(message("n", 2))
-    assert places(read(reader, count(2))) == [("n", 1), ("n", 2)]
+    assert node_sequences(read(reader, count(2))) == [("n", 1), ("n", 2)]
     assert stream.pending("n") == 0
 
 
@@ -231,7 +231,7 @@ def test_slices_in_hand_are_neither_repeated_nor_acknowledged_after_an_error(
     stream.send(message("n", 0), message("n", 1))
     reader = stream.reader()
     got = read(reader, count(2), ack=False)
-    cut_next_read(reader, monkeypatch)
+    lose_next_reply(reader, monkeypatch)
     again = read(reader, lambda _: reader.status()["outages"] == 1 and reader.connected, ack=False)
     assert again == []
     assert stream.pending("n") == 2
@@ -249,7 +249,7 @@ def test_a_full_redis_still_gives_what_it_holds(
     reader.poll()
     stream.send(message("n", 0))
     stream.client.config_set("maxmemory", "1")
-    assert places(read(reader, count(1))) == [("n", 0)]
+    assert node_sequences(read(reader, count(1))) == [("n", 0)]
     beats(reader, 5)
     assert reader.connected
     assert len(reader.shards) == names.SHARDS

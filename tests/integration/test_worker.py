@@ -47,7 +47,7 @@ class Recorder:
     """An analysis that remembers, fails at sequence 13 and opens a finding at 5."""
 
     node: str
-    seen: list[tuple[int, bool]] = field(default_factory=list)
+    analyzed: list[tuple[int, bool]] = field(default_factory=list)
     open: Finding | None = None
 
     def analyze(
@@ -55,7 +55,7 @@ class Recorder:
     ) -> Sequence[FindingUpdate]:
         if message.sequence == 13:
             raise ZeroDivisionError("thirteen")
-        self.seen.append((message.sequence, silent))
+        self.analyzed.append((message.sequence, silent))
         if message.sequence != 5:
             return ()
         begin, end = message.start_ns, message.start_ns + 1
@@ -73,20 +73,20 @@ class Bench:
     """A worker on the stream, with what its analyses saw."""
 
     def __init__(self, stream: Stream, path: Path, owner: str = "one") -> None:
-        self.made: list[Recorder] = []
+        self.recorders: list[Recorder] = []
         self.metrics = Metrics()
         self.reader = stream.reader(owner, timing=QUICK)
         self.sink = JsonlSink(path)
         self.worker = Worker(self.reader, self._make, [self.sink], self.metrics)
 
     def _make(self, node: str) -> Recorder:
-        self.made.append(Recorder(node))
-        return self.made[-1]
+        self.recorders.append(Recorder(node))
+        return self.recorders[-1]
 
     def turn_until(self, done: Callable[[], bool]) -> None:
         deadline = time.monotonic() + 5
         while not done():
-            assert time.monotonic() < deadline, (self.made, self.reader.status())
+            assert time.monotonic() < deadline, (self.recorders, self.reader.status())
             self.worker.turn()
 
     def metric(self, name: str) -> float:
@@ -106,7 +106,7 @@ def test_findings_go_out_before_slices_are_acknowledged(stream: Stream, tmp_path
         write(update)
 
     bench.sink.write = spy  # type: ignore[method-assign]
-    bench.turn_until(lambda: len(bench.made) == 1 and len(bench.made[0].seen) == 7)
+    bench.turn_until(lambda: len(bench.recorders) == 1 and len(bench.recorders[0].analyzed) == 7)
     assert pending_before == [7]
     assert stream.pending("n") == 0
     rows = [json.loads(line) for line in (tmp_path / "f.jsonl").read_text().splitlines()]
@@ -156,8 +156,8 @@ def test_a_failing_node_begins_anew_and_stops_no_other(
     stream.send(*(message("bad", sequence) for sequence in range(11, 16)))
     stream.send(*(message("good", sequence) for sequence in range(3)))
     bench = Bench(stream, tmp_path / "f.jsonl")
-    bench.turn_until(lambda: sum(len(item.seen) for item in bench.made) == 7)
-    observed = {(item.node, *item.seen) for item in bench.made}
+    bench.turn_until(lambda: sum(len(item.analyzed) for item in bench.recorders) == 7)
+    observed = {(item.node, *item.analyzed) for item in bench.recorders}
     assert observed == {
         ("bad", (11, False), (12, False)),
         ("bad", (14, False), (15, False)),
@@ -174,7 +174,7 @@ def test_a_failing_sink_stops_neither_slices_nor_the_other_sinks(
     stream.send(*(message("n", sequence) for sequence in range(7)))
     bench = Bench(stream, tmp_path / "f.jsonl")
     bench.sink.write = lambda change: 1 / 0  # type: ignore[method-assign, assignment]
-    bench.turn_until(lambda: len(bench.made) == 1 and len(bench.made[0].seen) == 7)
+    bench.turn_until(lambda: len(bench.recorders) == 1 and len(bench.recorders[0].analyzed) == 7)
     assert bench.metric("reveal_slices_total") == 7
     labels = {"sink": "JsonlSink"}
     assert bench.metrics.registry.get_sample_value("reveal_sink_failures_total", labels) == 1
@@ -185,11 +185,11 @@ def test_a_failing_sink_stops_neither_slices_nor_the_other_sinks(
 def test_an_heir_fills_its_windows_and_opens_nothing_twice(stream: Stream, tmp_path: Path) -> None:
     stream.send(*(message("n", sequence) for sequence in range(7)))
     first = Bench(stream, tmp_path / "f.jsonl", "first")
-    first.turn_until(lambda: len(first.made) == 1 and len(first.made[0].seen) == 7)
+    first.turn_until(lambda: len(first.recorders) == 1 and len(first.recorders[0].analyzed) == 7)
     heir = Bench(stream, tmp_path / "f.jsonl", "heir")
     stream.send(message("n", 7))
-    heir.turn_until(lambda: len(heir.made) == 1 and len(heir.made[0].seen) == 8)
-    assert heir.made[0].seen == [*((sequence, True) for sequence in range(7)), (7, False)]
+    heir.turn_until(lambda: len(heir.recorders) == 1 and len(heir.recorders[0].analyzed) == 8)
+    assert heir.recorders[0].analyzed == [*((sequence, True) for sequence in range(7)), (7, False)]
     rows = [json.loads(line) for line in (tmp_path / "f.jsonl").read_text().splitlines()]
     assert [row["state"] for row in rows] == ["Open", "Open"]  # it goes on, says the heir
     assert len({row["id"] for row in rows}) == 1

@@ -22,7 +22,7 @@ EVENTS = "events.k8s.io/v1"
 Object = dict[str, Any]
 
 
-class Bench:
+class ApiServerSink:
     """A sink of a profile of its own, on nodes of its own."""
 
     def __init__(self, plane: ControlPlane, kube: Kube, folder: Path, **settings: Any) -> None:

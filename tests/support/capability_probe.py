@@ -37,7 +37,7 @@ exec "$@"
 
 
 @dataclass(frozen=True)
-class Seen:
+class ProbeReport:
     """Of one run: source -> its channels; source -> why it did not open; the rest by name."""
 
     channels: dict[str, list[str]]
@@ -45,17 +45,19 @@ class Seen:
     facts: dict[str, Any]
 
 
-Look = Callable[[tuple[str, ...]], "Seen"]
+Probe = Callable[[tuple[str, ...]], "ProbeReport"]
 
 
-def held() -> set[str]:
+def bounding_capabilities() -> set[str]:
     """Those of ``NUMBERS`` that this process may pass on."""
     status = Path("/proc/self/status").read_text()
     bounding = int(status.partition("CapBnd:")[2].split()[0], 16)
     return {name for name, number in NUMBERS.items() if bounding >> number & 1}
 
 
-def look(folder: Path, keep: Sequence[str], other: int, namespaces: Sequence[str] = ()) -> Seen:
+def probe(
+    folder: Path, keep: Sequence[str], other: int, namespaces: Sequence[str] = ()
+) -> ProbeReport:
     """The host as root with these capabilities sees it; ``other`` is another user's process."""
     command = [
         "unshare", "--mount", "--propagation", "private", *namespaces,
@@ -65,7 +67,7 @@ def look(folder: Path, keep: Sequence[str], other: int, namespaces: Sequence[str
     done = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
     if done.returncode:
         raise RuntimeError(done.stderr)
-    return Seen(**json.loads(done.stdout))
+    return ProbeReport(**json.loads(done.stdout))
 
 
 def _drop_all_but(keep: Sequence[str]) -> None:
@@ -77,7 +79,7 @@ def _drop_all_but(keep: Sequence[str]) -> None:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_NO_NEW_PRIVS)")
 
 
-def _told(folder: Path, other: int) -> dict[str, Any]:
+def _probe(folder: Path, other: int) -> dict[str, Any]:
     from reveal_collector.kernel.scheduling import prefer_real_time
     from reveal_collector.registry import probe_all, roots_of
     from reveal_contract.settings import CollectorSettings
@@ -94,7 +96,7 @@ def _told(folder: Path, other: int) -> dict[str, Any]:
         "facts": {
             "io": _opens(folder / f"proc/{other}/io"),
             "root": os.access(folder / f"proc/{other}/root", os.X_OK),
-            "ns": _tells(folder / f"proc/{other}/ns/net"),
+            "ns": _is_readable_link(folder / f"proc/{other}/ns/net"),
             "real_time": prefer_real_time() is None,
             "strangers": _strangers(folder / "sys/fs/cgroup"),
         },
@@ -110,7 +112,7 @@ def _strangers(cgroups: Path) -> int:
     return sum(file.read_text().split().count("0") for file in files)
 
 
-def _tells(link: Path) -> bool:
+def _is_readable_link(link: Path) -> bool:
     try:
         return bool(link.readlink())
     except OSError:
@@ -128,7 +130,7 @@ def _opens(path: Path) -> bool:
 if __name__ == "__main__":
     root, process, *names = sys.argv[1:]
     if names and names[0] == "--now":
-        sys.stdout.write(json.dumps(_told(Path(root), int(process))))
+        sys.stdout.write(json.dumps(_probe(Path(root), int(process))))
     else:
         _drop_all_but(names)
         # the kernel takes what the bounding set lacks from root at the next exec

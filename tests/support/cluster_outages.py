@@ -11,7 +11,7 @@ from cluster.handle import Cluster
 from reveal_contract import names as stream
 from reveal_contract.kube import names
 from support.api_server import Object, condition, wait_for
-from support.cluster_release import PROFILE, Watched
+from support.cluster_release import PROFILE, Release
 from support.helm_chart import NAMESPACE
 from support.published_sources import evaluation_redis
 
@@ -25,7 +25,7 @@ _CONTAINERD = "containerd://"
 class Pods:
     """The pods of a release, killed and looked into by what they are."""
 
-    watched: Watched
+    watched: Release
 
     @property
     def cluster(self) -> Cluster:
@@ -96,7 +96,7 @@ def restarts(pod: Object) -> int:
     )
 
 
-def recovered(watched: Watched) -> None:
+def recovered(watched: Release) -> None:
     """Wait until all pods are ready and all nodes heard: what is certain is told while learning."""
     nodes = len(watched.cluster.nodes)
     wait_for(Pods(watched).all_ready, _BACK_S, "all pods are ready")
@@ -106,7 +106,7 @@ def recovered(watched: Watched) -> None:
 
 
 @contextmanager
-def replicas(watched: Watched, count: int) -> Iterator[None]:
+def replicas(watched: Release, count: int) -> Iterator[None]:
     """So many analyzers, one afterwards."""
     _scale(watched, count)
     try:
@@ -115,7 +115,7 @@ def replicas(watched: Watched, count: int) -> Iterator[None]:
         _scale(watched, 1)
 
 
-def _scale(watched: Watched, count: int) -> None:
+def _scale(watched: Release, count: int) -> None:
     watched.change(analyzer={"replicas": count})
     pods = Pods(watched)
     wait_for(lambda: len(pods.of(ANALYZER)) == count, _BACK_S, f"{count} analyzers")

@@ -36,13 +36,13 @@ while True:
     time.sleep(max(0.0, 0.25 - (time.monotonic() - began)))
 """
 # numpy's own threads would make of each product a matter of the whole machine
-ONE_THREAD: Object = {"name": "OPENBLAS_NUM_THREADS", "value": "1"}
+SINGLE_THREAD: Object = {"name": "OPENBLAS_NUM_THREADS", "value": "1"}
 # a job that computes a part of the time, as steady as can be
-TRAINING: Object = {"command": ["python3", "-u", "-c", _TRAIN], "env": [ONE_THREAD]}
+TRAINING: Object = {"command": ["python3", "-u", "-c", _TRAIN], "env": [SINGLE_THREAD]}
 
 
 @dataclass(frozen=True)
-class Watched:
+class Release:
     """A cluster with the chart installed and the smallest profile applied."""
 
     cluster: Cluster
@@ -102,7 +102,7 @@ class Watched:
             "metadata": {"name": PROFILE},
         }  # fmt: skip
         generation = self.kube.patch(target, {"spec": spec})["metadata"]["generation"]
-        wait_for(lambda: self._at(generation), _READY_S, "the operator has seen to it")
+        wait_for(lambda: self._has_observed(generation), _READY_S, "the operator has seen to it")
         for kind, component in (("daemonset", COLLECTOR), ("deployment", ANALYZER)):
             rolled_out(self.cluster, f"{kind}/{child_name(component, PROFILE)}")
         wait_for(lambda: self._learned(len(self.labelled)), _LEARNED_S, "the nodes are learned")
@@ -113,7 +113,7 @@ class Watched:
         found = self.kube.items("v1", "Node", labels=f"{GPU_LABEL}=true")
         return sorted(item["metadata"]["name"] for item in found)
 
-    def _at(self, generation: int) -> bool:
+    def _has_observed(self, generation: int) -> bool:
         return bool(self.profile["status"]["observedGeneration"] >= generation)
 
     def calm(self, seconds: float = 120) -> None:
@@ -182,7 +182,7 @@ def mount(pod: Object, files: Mapping[str, Path]) -> None:
     ]
 
 
-def install(cluster: Cluster, folder: Path, values: Mapping[str, str] | None = None) -> Watched:
+def install(cluster: Cluster, folder: Path, values: Mapping[str, str] | None = None) -> Release:
     """Install or upgrade the release with the images that the nodes have, and the profile.
 
     ``values``: instead of the Redis for evaluation.
@@ -205,7 +205,7 @@ def install(cluster: Cluster, folder: Path, values: Mapping[str, str] | None = N
     helm("upgrade", "reveal", CHART, "--install", "--namespace", NAMESPACE, *flags)
     rolled_out(cluster, "deployment/reveal-operator")
     cluster.kubectl("apply", "-f", str(ROOT / "examples" / "minimal.yaml"))
-    watched = Watched(cluster, kube)
+    watched = Release(cluster, kube)
     wait_for(lambda: watched.profile.get("status"), 60, "the operator takes the profile")
     return watched
 

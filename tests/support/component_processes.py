@@ -37,7 +37,7 @@ class Process:
     def messages(self) -> list[str]:
         return [str(json.loads(line)["message"]) for line in self.text.splitlines()]
 
-    def said(self, words: str) -> bool:
+    def has_logged(self, words: str) -> bool:
         return words in self.text
 
     def has_pending_signals(self) -> bool:

@@ -73,13 +73,13 @@ def profile_status(facts: ConditionInputs, tally: ReportCounts) -> Object:
     return result | ({"telemetry": facts.telemetry} if facts.telemetry else {})
 
 
-class Shown:
+class ExampleCluster:
     """The cluster on an API server, its objects marked, and kubectl looking at them."""
 
     def __init__(self, api: Kube, plane: ControlPlane) -> None:
         self.mark = unique("shown")
         self._api, self._plane = api, plane
-        self._made: list[Object] = []
+        self._created: list[Object] = []
         self._fill()
 
     def _fill(self) -> None:
@@ -96,8 +96,8 @@ class Shown:
             self._make(event)
 
     def clear(self) -> None:
-        while self._made:
-            self._api.delete(self._made.pop())
+        while self._created:
+            self._api.delete(self._created.pop())
 
     def look(self, *arguments: str, only: str = "") -> str:
         """What kubectl says; of objects with labels all, but for other tests' ones."""
@@ -115,7 +115,7 @@ class Shown:
         about = document["metadata"]
         labels = {**about.get("labels", {}), MINE: self.mark}
         created = self._api.create({**document, "metadata": {**about, "labels": labels}})
-        self._made.append(created)
+        self._created.append(created)
         if status is not None:
             apply_status(self._api, {**created, "status": status})
 

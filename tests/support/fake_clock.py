@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class Clock:
+class FakeClock:
     def __init__(self) -> None:
         self.now = 1000.0
 

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from support.api_server import Object
-from support.cluster_release import Watched, cause, now, summary
+from support.cluster_release import Release, cause, now, summary
 from support.faulty_pods import Expected, quota, throttled
 from support.polling import becomes_true
 
@@ -25,7 +25,7 @@ _VISIBLE_S = 60.0
 _LOOK_S = 0.2  # between two looks: who looks all the time is a noisy neighbour, too
 _LASTS_S = 10.0
 _ENDS_S = 120.0
-_TOLD_S = 10.0
+_EVENTS_S = 10.0
 _ROWS = "REVEAL_FAULT_ROWS"
 
 
@@ -59,29 +59,29 @@ class Row:
 
 
 @dataclass
-class Story:
+class FaultRun:
     """A fault that may have begun."""
 
-    watched: Watched
+    watched: Release
     expected: Expected
     since: str
     seconds: float | None = None
     report: str = ""  # the name of the first right one
 
-    def begins(self) -> None:
+    def start(self) -> None:
         """Now: wait for what `kubectl get` is to show, and let the fault last a while."""
         began = time.time()
         self._follow(lambda: began)
 
-    def begins_in(self, namespace: str, pod: str) -> None:
+    def start_in(self, namespace: str, pod: str) -> None:
         """The same, where the first line of a pod's log tells when it began."""
-        self._follow(lambda: _told_by(self.watched, namespace, pod))
+        self._follow(lambda: _start_in_log(self.watched, namespace, pod))
 
     def _follow(self, began: Callable[[], float]) -> None:
-        if not _seen(self.reports, _VISIBLE_S):
+        if not _becomes_true(self.reports, _VISIBLE_S):
             return
         first = time.time()
-        if _seen(self._right, _VISIBLE_S):
+        if _becomes_true(self._right, _VISIBLE_S):
             self.seconds = round(time.time() - began(), 1)
         log.info("%.1f s to the first of its reports, %s to the right one", first - began(),
                  self.seconds)  # fmt: skip
@@ -105,7 +105,7 @@ class Story:
         return all(report["status"].get("state") == "Resolved" for report in self.reports())
 
 
-def _seen(holds: Callable[[], object], seconds: float) -> bool:
+def _becomes_true(holds: Callable[[], object], seconds: float) -> bool:
     """Whether it is seen in time; nothing is while the API server is away."""
 
     def asked() -> object:
@@ -118,15 +118,15 @@ def _seen(holds: Callable[[], object], seconds: float) -> bool:
 
 
 @contextmanager
-def fault(about: str, watched: Watched, expected: Expected) -> Iterator[Story]:
+def fault_run(about: str, watched: Release, expected: Expected) -> Iterator[FaultRun]:
     """Inside, it happens; afterwards it is over, and one report and its Events told of it."""
     watched.calm()
-    story = Story(watched, expected, now())
+    story = FaultRun(watched, expected, now())
     yield story
     ended = time.monotonic()
-    over = _seen(story.resolved, _ENDS_S)
+    over = _becomes_true(story.resolved, _ENDS_S)
     resolved_s = round(time.monotonic() - ended, 1) if over else None
-    _seen(lambda: len(_reasons(story)) >= 2 * len(story.reports()), _TOLD_S)
+    _becomes_true(lambda: len(_reasons(story)) >= 2 * len(story.reports()), _EVENTS_S)
     row = judged(about, story, resolved_s)
     row.save()
     listed = watched.cluster.kubectl("get", "anomalyreports", "-o", "wide")
@@ -140,15 +140,15 @@ def fault(about: str, watched: Watched, expected: Expected) -> Iterator[Story]:
 
 
 @contextmanager
-def held_back(about: str, watched: Watched, namespace: str, node: str) -> Iterator[Story]:
+def throttled_run(about: str, watched: Release, namespace: str, node: str) -> Iterator[FaultRun]:
     """The fault that every node can have: a pod wants a CPU, and its quota is a seventh of one."""
     expected = quota(node, namespace)
-    with fault(about, watched, expected) as story, throttled(watched, namespace, node):
+    with fault_run(about, watched, expected) as story, throttled(watched, namespace, node):
         yield story
 
 
 @contextmanager
-def healthy(name: str, watched: Watched) -> Iterator[None]:
+def healthy_run(name: str, watched: Release) -> Iterator[None]:
     """Inside nothing is wrong, and nothing is found."""
     watched.calm()
     since, began = now(), time.time()
@@ -159,7 +159,7 @@ def healthy(name: str, watched: Watched) -> Iterator[None]:
     assert findings == []
 
 
-def judged(name: str, story: Story, resolved_s: float | None) -> Row:
+def judged(name: str, story: FaultRun, resolved_s: float | None) -> Row:
     """The story's row: of several reports, by the one that is right in most."""
     reports, expected = story.reports(), story.expected
     missed = min((wrong(report, expected) for report in reports), key=len, default=_ALL)
@@ -201,17 +201,17 @@ def _save(row: Object) -> None:
             file.write(json.dumps(row) + "\n")
 
 
-def _desired(watched: Watched) -> int:
+def _desired(watched: Release) -> int:
     """How many nodes are watched."""
     return int(watched.profile["status"].get("desiredNodes", 0))
 
 
-def _told_by(watched: Watched, namespace: str, pod: str) -> float:
+def _start_in_log(watched: Release, namespace: str, pod: str) -> float:
     log_of_pod = watched.cluster.kubectl("-n", namespace, "logs", pod)
     return float(log_of_pod.splitlines()[0])
 
 
-def _reasons(story: Story) -> list[str]:
+def _reasons(story: FaultRun) -> list[str]:
     """Events on nodes of all reports of a story."""
     return [
         reason

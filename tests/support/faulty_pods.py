@@ -7,14 +7,14 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 from support.api_server import unique, wait_for
-from support.cluster_release import Watched
+from support.cluster_release import Release
 
 KNOWN_S = 10.0  # a finding names those who are known when it opens
 THROTTLED = "throttled"  # its name
 SPIN = "while True: sum(range(10000))"
 _EAT = "kept = [b'x' * (1 << 20) for _ in range(200)]"
-TELLS = "date +%s.%N"  # a pod's log says when it began to do harm
-FORGETFUL = f'sleep {KNOWN_S:.0f}; {TELLS}; while true; do python3 -c "{_EAT}"; sleep 2; done'
+LOG_TIME = "date +%s.%N"  # a pod's log says when it began to do harm
+FORGETFUL = f'sleep {KNOWN_S:.0f}; {LOG_TIME}; while true; do python3 -c "{_EAT}"; sleep 2; done'
 
 
 @dataclass(frozen=True)
@@ -37,22 +37,22 @@ def quota(node: str, namespace: str, pod: str = THROTTLED) -> Expected:
     return Expected(node, "CPU", "CPUQuotaThrottling", f"{namespace}/{pod}")
 
 
-def throttled(watched: Watched, namespace: str, node: str) -> AbstractContextManager[None]:
+def throttled(watched: Release, namespace: str, node: str) -> AbstractContextManager[None]:
     """A pod that wants a CPU and may have a seventh of one."""
     limits = {"cpu": "150m", "memory": "128Mi"}
-    command = ["sh", "-c", f"{TELLS}; exec python3 -c '{SPIN}'"]
+    command = ["sh", "-c", f"{LOG_TIME}; exec python3 -c '{SPIN}'"]
     container = {"command": command, "resources": {"limits": limits}}
     return watched.pod(namespace, node, THROTTLED, **container)
 
 
-def forgetful(watched: Watched, namespace: str, node: str) -> AbstractContextManager[None]:
+def forgetful(watched: Release, namespace: str, node: str) -> AbstractContextManager[None]:
     """A pod that is killed for its memory again and again, once it is known."""
     container = {"command": ["sh", "-c", FORGETFUL], "resources": {"limits": {"memory": "64Mi"}}}
     return watched.pod(namespace, node, "forgetful", **container)
 
 
 @contextmanager
-def namespace_of_jobs(watched: Watched) -> Iterator[str]:
+def namespace_of_jobs(watched: Release) -> Iterator[str]:
     """A namespace of its own: no pod has the name of one that another test had."""
     name = unique("jobs")
     manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}

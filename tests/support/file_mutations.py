@@ -12,14 +12,14 @@ Text = Callable[[bytes], bytes]
 _WORDS = st.sampled_from(
     [b"0", b"7", b"-3", b"x", b"cpu9", b"4294967295", b"9" * 30, b"\xff:", b"1.5"]
 )
-_PLACES = st.tuples(st.floats(0, 0.999), st.floats(0, 0.999))
+_SHARES = st.tuples(st.floats(0, 0.999), st.floats(0, 0.999))
 
 
 @st.composite
 def mutations(draw: st.DrawFn) -> Text:
     """What happens to such files: a token or a line replaced, gone, doubled, moved."""
     how = draw(st.sampled_from(["replace", "delete", "insert", "drop", "double", "swap"]))
-    (line_share, token_share), word, other = draw(_PLACES), draw(_WORDS), draw(st.floats(0, 0.999))
+    (line_share, token_share), word, other = draw(_SHARES), draw(_WORDS), draw(st.floats(0, 0.999))
 
     def mutate(data: bytes) -> bytes:
         lines = [line.split() for line in data.splitlines()]

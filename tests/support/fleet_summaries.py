@@ -16,7 +16,7 @@ GIB = 1 << 30
 CLASS = "Xeon, 2 CPUs"
 WORK = ("default/Job/train x 1",)
 # what any node under the same load has: per second for counters, a level for gauges
-USUAL = {
+BASELINE = {
     "cpu.online": 2.0, "memory.mem_total": 64.0 * GIB, "memory.hugepages.free": 0.0,
     "cpu.pressure.some": 2e7, "storage.pressure.some": 3e6, "network.tcp.retransmit_share": 40.0,
     "memory.mem_available": 40.0 * GIB, "cpu.busy": 1.2e9, "cpu.context_switches": 2500.0,
@@ -29,7 +29,7 @@ STEPS = {
 
 def summary(node: str, levels: Mapping[str, float] | None = None, **given: Any) -> Summary:
     """A node's minute; ``levels`` differ from ``USUAL``."""
-    metrics = {**USUAL, **(levels or {})}
+    metrics = {**BASELINE, **(levels or {})}
     hurting = {name: value for name, value in metrics.items() if _hurts(name)}
     fields: dict[str, Any] = {
         "minute": 100, "seconds": 60, "kind": CLASS, "workload": WORK,
@@ -51,11 +51,11 @@ def fleet(count: int, odd: Mapping[str, float] | None = None, **given: Any) -> l
     random = np.random.default_rng(count)
     nodes = []
     for number in range(1, count + 1):
-        noise = 1 + 0.05 * random.standard_normal(len(USUAL))
+        noise = 1 + 0.05 * random.standard_normal(len(BASELINE))
         fixed = ("cpu.online", "memory.mem_total")
         levels = {
             name: value * (1.0 if name in fixed else abs(factor))
-            for (name, value), factor in zip(USUAL.items(), noise.tolist(), strict=True)
+            for (name, value), factor in zip(BASELINE.items(), noise.tolist(), strict=True)
         }
         nodes.append(
             summary(f"n{number}", {**levels, **(odd or {} if number == 3 else {})}, **given)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from reveal_contract.kube.names import LABEL_COMPONENT
 from support.api_server import Object
-from support.cluster_release import Watched, install
+from support.cluster_release import Release, install
 from support.helm_chart import NAMESPACE
 from support.tls_redis import AUTHORITY, LOGIN, PORT, URL, TlsRedis, tls_redis
 
@@ -28,7 +28,7 @@ _REPLICAS = 2
 
 @dataclass(frozen=True)
 class Hardened:
-    watched: Watched
+    watched: Release
     redis: TlsRedis
 
     def pods(self, component: str) -> list[Object]:
@@ -41,7 +41,7 @@ class Hardened:
 
 
 @contextmanager
-def hardened_release(watched: Watched, folder: Path) -> Iterator[Hardened]:
+def hardened_release(watched: Release, folder: Path) -> Iterator[Hardened]:
     """Until it is left; then the default release is there again."""
     cluster = watched.cluster
     with tls_redis(cluster, folder) as server:

@@ -61,7 +61,7 @@ class Job:
         return [*((begin + part * small, self.duty * small) for part in range(self.parts)),
                 (update, 0.05 * self.period)]  # fmt: skip
 
-    def usual(self, begin: float, end: float) -> float:
+    def mean_step(self, begin: float, end: float) -> float:
         """The mean step between two times, evaluations left out."""
         inside = [
             length
@@ -73,7 +73,7 @@ class Job:
 
 
 @dataclass
-class Beating:
+class HeartbeatNode:
     """A node of jobs: one slice a second with each one's CPU clock, at 50 Hz or 10 Hz."""
 
     jobs: dict[str, Job]

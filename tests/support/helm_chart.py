@@ -82,7 +82,7 @@ def program() -> Path:
     return found["helm"]
 
 
-def one(objects: Sequence[Object], kind: str, name: str = "") -> Object:
+def find_object(objects: Sequence[Object], kind: str, name: str = "") -> Object:
     """The only object of that kind, and of that name where one is given."""
     [found] = [
         each for each in objects

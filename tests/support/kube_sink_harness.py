@@ -16,7 +16,7 @@ from support.polling import becomes_true
 from support.report_store_harness import ALL
 
 
-class Bench:
+class SinkHarness:
     """Reports of the profile "p", of the node "n1"."""
 
     def __init__(

@@ -8,7 +8,7 @@ from reveal_collector.native.scanner import NativePlan, PlanRunner, RowLayout, S
 from reveal_collector.readers.plan import FileScan
 
 
-def driven(scans: Sequence[FileScan], room: int = 1) -> PlanRunner:
+def start_scan_pass(scans: Sequence[FileScan], room: int = 1) -> PlanRunner:
     """A pass over these files alone."""
     width = sum(scan.plan.width for scan in scans)
     runner = PlanRunner(NativePlan([ScanEntry(0, scans, 0, room=room)], RowLayout(width, 0, 1)))

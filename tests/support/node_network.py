@@ -10,7 +10,7 @@ from support.api_server import Kube, Object
 
 
 @dataclass(frozen=True)
-class Stage:
+class NodeNetwork:
     """A cluster, and a namespace with something to talk to on every node."""
 
     cluster: Cluster

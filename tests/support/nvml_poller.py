@@ -14,7 +14,7 @@ from reveal_contract.time_units import NS_PER_SECOND
 Figures = dict[tuple[str, str], int | None]
 
 
-class Watch:
+class SteppedPoller:
     """A poller whose rounds are made by hand, on a clock that is set by hand.
 
     ``timed``: besides, calls take the time they take.
@@ -41,7 +41,7 @@ class Watch:
         return dict(zip(snapshot.keys, snapshot.values, strict=True))
 
 
-def base_unit(watch: Watch, board: str, metric: str, instance: str = "0") -> float:
+def base_unit(watch: SteppedPoller, board: str, metric: str, instance: str = "0") -> float:
     """A figure in its catalogued unit."""
     scales = {(c.metric, c.instance): c.scale for c in watch.poller.snapshots[board].channels}
     value = watch.figures(board)[metric, instance]

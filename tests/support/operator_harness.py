@@ -36,7 +36,7 @@ WRITES = ("create", "patch", "update", "delete")
 
 
 @dataclass
-class Stage:
+class OperatorHarness:
     """A cluster with the operator beside it."""
 
     plane: ControlPlane
@@ -70,7 +70,7 @@ class Stage:
         assert found is not None
         return found
 
-    def made(self, name: str) -> Object:
+    def reconciled(self, name: str) -> Object:
         """The profile, once all children are there and the operator has said so."""
 
         def there() -> Object:
@@ -128,7 +128,7 @@ def ask(path: str) -> int:
 
 
 @pytest.fixture(scope="module")
-def operator_stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+def operator_stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OperatorHarness]:
     with planes.running(Options(audit=True)) as plane:
         kube = Kube(plane.kubeconfig)
         about = {"name": NAMESPACE}
@@ -153,20 +153,20 @@ def operator_stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
             assert (ask("/healthz"), ask("/readyz")) == (200, 503)
             kube.install(*sorted((ROOT / "crds").glob("*.yaml")))
             wait_for(lambda: ask("/readyz") == 200, 30, "ready")
-            yield Stage(plane, kube, operator)
+            yield OperatorHarness(plane, kube, operator)
         finally:
             operator.stop()
 
 
 @pytest.fixture
-def stage(operator_stage: Stage) -> Iterator[Stage]:
+def stage(operator_stage: OperatorHarness) -> Iterator[OperatorHarness]:
     """The module's stage; the operator's log is shown where a test fails."""
     begin = operator_stage.operator.log.stat().st_size
     yield operator_stage
     sys.stdout.write(operator_stage.operator.log.read_text()[begin:])
 
 
-def reasons(stage: Stage) -> set[str]:
+def reasons(stage: OperatorHarness) -> set[str]:
     return {
         condition["reason"]
         for found in stage.kube.items(API_VERSION, PROFILE_KIND)
@@ -174,12 +174,12 @@ def reasons(stage: Stage) -> set[str]:
     }
 
 
-def statuses(stage: Stage) -> dict[str, Object]:
+def statuses(stage: OperatorHarness) -> dict[str, Object]:
     found = stage.kube.items(API_VERSION, PROFILE_KIND)
     return {item["metadata"]["name"]: item.get("status", {}) for item in found}
 
 
-def versions(stage: Stage) -> dict[tuple[str, str], str]:
+def versions(stage: OperatorHarness) -> dict[tuple[str, str], str]:
     return {
         (kind, item["metadata"]["name"]): item["metadata"]["resourceVersion"]
         for kind, version in (
@@ -201,7 +201,9 @@ def foreign_daemon_set(name: str, labels: dict[str, str]) -> Object:
     }
 
 
-def a_report(stage: Stage, profile: Object, key: str, state: str, hours: float = 0) -> str:
+def a_report(
+    stage: OperatorHarness, profile: Object, key: str, state: str, hours: float = 0
+) -> str:
     """A report as the analyzer writes one; its name."""
     moment = datetime.now(UTC) - timedelta(hours=hours)
     timestamp = moment.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from images.pod import held_capabilities
+from images.pod import bounding_set
 from support.api_server import Object
 
 _PAUSE = "pause"
@@ -24,7 +24,7 @@ class Process:
 
     @property
     def capabilities(self) -> tuple[str, ...]:
-        return held_capabilities((self._folder / "status").read_text())
+        return bounding_set((self._folder / "status").read_text())
 
     @property
     def read_only_root(self) -> bool:

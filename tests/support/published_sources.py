@@ -12,7 +12,7 @@ import redis
 
 from reveal_contract import catalogue, names
 from reveal_contract.channels import ChannelTable
-from support.cluster_release import Watched
+from support.cluster_release import Release
 from support.helm_chart import NAMESPACE
 
 _SECRET = "reveal-evaluation-redis"
@@ -20,7 +20,7 @@ _POD = "app.kubernetes.io/component=evaluation-redis"
 
 
 @dataclass(frozen=True)
-class Told:
+class PublishedSources:
     """Of one node: its metrics by source, and the sources it is missing, with the reason."""
 
     metrics: Mapping[str, frozenset[str]]
@@ -32,13 +32,13 @@ class Told:
         return frozenset(self.metrics)
 
 
-def evaluation_redis(watched: Watched) -> redis.Redis:
+def evaluation_redis(watched: Release) -> redis.Redis:
     """The chart's, by the address of its pod: the machine has routes to all pods."""
     [pod] = watched.kube.items("v1", "Pod", NAMESPACE, _POD)
     return redis.Redis(pod["status"]["podIP"], **login(watched, _SECRET))
 
 
-def login(watched: Watched, secret: str) -> dict[str, Any]:
+def login(watched: Release, secret: str) -> dict[str, Any]:
     """User and password of a Secret, as redis-py takes them."""
     found = watched.kube.get("v1", "Secret", secret, NAMESPACE)
     assert found is not None
@@ -46,7 +46,7 @@ def login(watched: Watched, secret: str) -> dict[str, Any]:
     return {"username": data["username"], "password": data["password"]}
 
 
-def told_by(client: redis.Redis, node: str, since_ns: int = 0) -> Told | None:
+def published_by(client: redis.Redis, node: str, since_ns: int = 0) -> PublishedSources | None:
     """What the node's collector said last; None until it has said anything since then."""
     raw: Any = client.hget(names.NODES_KEY, node)
     if raw is None:
@@ -59,7 +59,7 @@ def told_by(client: redis.Redis, node: str, since_ns: int = 0) -> Told | None:
     for channel in (read := ChannelTable.from_json(table)).fast + read.slow:
         source = catalogue.find(channel.metric).source
         metrics.setdefault(source, set()).add(channel.metric)
-    return Told(
+    return PublishedSources(
         {source: frozenset(found) for source, found in metrics.items()},
         {row["source"]: row["reason"] for row in report["missing"]},
         tuple(report["degraded"]),

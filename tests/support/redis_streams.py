@@ -84,7 +84,7 @@ def read(
     got: list[Received] = []
     deadline = time.monotonic() + seconds
     while not until(got):
-        assert time.monotonic() < deadline, f"only {places(got)} came; {reader.status()}"
+        assert time.monotonic() < deadline, f"only {node_sequences(got)} came; {reader.status()}"
         batch = reader.poll()
         got += batch
         if ack:
@@ -96,7 +96,7 @@ def count(number: int) -> Callable[[list[Received]], bool]:
     return lambda got: len(got) >= number
 
 
-def places(got: list[Received]) -> list[tuple[str, int]]:
+def node_sequences(got: list[Received]) -> list[tuple[str, int]]:
     return [(item.node, item.message.sequence) for item in got]
 
 
@@ -105,7 +105,7 @@ def beats(reader: StreamReader, number: int = 12) -> list[Received]:
     return [item for _ in range(number) for item in reader.poll()]
 
 
-def nodes_of_one_shard() -> tuple[str, str]:
+def nodes_of_same_shard() -> tuple[str, str]:
     first = "node-0"
     same = (f"other-{i}" for i in range(10_000))
     return first, next(n for n in same if names.shard(n) == names.shard(first))

@@ -24,7 +24,7 @@ Object = dict[str, Any]
 
 
 @dataclass
-class Watching:
+class ReportPipeline:
     """A collector and an analyzer of a profile of their own, and what they say."""
 
     kube: Kube
@@ -92,10 +92,10 @@ class Watching:
             yield process
 
 
-def watching_of(plane: ControlPlane, kube: Kube, redis: Path, folder: Path) -> Watching:
+def pipeline_of(plane: ControlPlane, kube: Kube, redis: Path, folder: Path) -> ReportPipeline:
     """A profile and a node of its own; nothing runs yet."""
     kube.install(*DEFINITIONS)
-    pipeline = Watching(
+    pipeline = ReportPipeline(
         kube, plane, folder, unique("e2e"), unique("node"), free_port(), f"unix://{redis}"
     )
     kube.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": pipeline.node}})
@@ -106,7 +106,7 @@ def watching_of(plane: ControlPlane, kube: Kube, redis: Path, folder: Path) -> W
     return pipeline
 
 
-def of_the_fault(watching: Watching, subsystem: str, began_ns: int) -> Object | None:
+def of_the_fault(watching: ReportPipeline, subsystem: str, began_ns: int) -> Object | None:
     """The report of what began with the fault; others are the host's own troubles."""
     since = rfc3339(began_ns - EARLY_NS)
     found = [
@@ -118,5 +118,5 @@ def of_the_fault(watching: Watching, subsystem: str, began_ns: int) -> Object | 
     return found[0] if found else None
 
 
-def state(watching: Watching, name: str) -> str:
+def state(watching: ReportPipeline, name: str) -> str:
     return str(watching.report(name)["status"]["state"])

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from images.pod import Node, held_capabilities, specification
+from images.pod import Node, bounding_set, specification
 
 Json = dict[str, Any]
 ROOT = Path(__file__).parents[2]
@@ -86,7 +86,7 @@ def config(
         fields=_FIELDS,
         volumes={"settings": settings},
         environment={"PATH": f"{sys.prefix}/bin:/usr/bin:/bin"},
-        capabilities=held_capabilities(Path("/proc/self/status").read_text()),
+        capabilities=bounding_set(Path("/proc/self/status").read_text()),
     )
     spec = specification(pod, {}, folder / "rootfs", node)
     paths = dict.fromkeys(path for path in (*_SYSTEM, *_IMAGE) if Path(path).exists())

@@ -13,32 +13,32 @@ WAIT = 5.0  # seconds a background round may take on a busy machine
 Factory = Callable[[Roots], list[Source]]
 
 
-def opened(factory: Factory, roots: Roots, name: str) -> Source:
+def open_source(factory: Factory, roots: Roots, name: str) -> Source:
     source = next(source for source in factory(roots) if source.name == name)
     source.open()
     return source
 
 
 @contextmanager
-def reading(factory: Factory, roots: Roots, name: str) -> Iterator[Source]:
+def source_opened(factory: Factory, roots: Roots, name: str) -> Iterator[Source]:
     """The source opened, and closed again with its thread if it has one."""
-    source = opened(factory, roots, name)
+    source = open_source(factory, roots, name)
     try:
         yield source
     finally:
         source.close()
 
 
-def values(source: Source) -> dict[str, float | None]:
+def read_values(source: Source) -> dict[str, float | None]:
     """Label -> value of the next reading, whatever the layout is by then."""
-    read = renewed(source)
+    read = read_current(source)
     return {
         channel.label: None if value is None else value * channel.scale
         for channel, value in zip(source.channels, read, strict=True)
     }
 
 
-def renewed(source: Source) -> list[int | None]:
+def read_current(source: Source) -> list[int | None]:
     """A reading that shows the files as they are now, of a background source as well."""
     for _ in range(4):
         if isinstance(source, BackgroundSource):

@@ -17,9 +17,9 @@ from support.certificates import Certificate, signed
 from support.cluster_release import ENFORCE
 from support.helm_chart import NAMESPACE
 
-PLACE = "reveal-redis"  # its namespace
+REDIS_NAMESPACE = "reveal-redis"  # its namespace
 PORT = 6380
-URL = f"rediss://redis.{PLACE}.svc:{PORT}/0"
+URL = f"rediss://redis.{REDIS_NAMESPACE}.svc:{PORT}/0"
 LOGIN, AUTHORITY = "redis-login", "redis-authority"  # Secrets in the release's namespace
 USER = "reveal"
 _LABELS = {"app": "redis"}
@@ -46,7 +46,7 @@ class TlsRedis:
 
     @property
     def pod(self) -> Object:
-        [found] = self._kube.items("v1", "Pod", PLACE)
+        [found] = self._kube.items("v1", "Pod", REDIS_NAMESPACE)
         return found
 
     @property
@@ -62,12 +62,12 @@ class TlsRedis:
 def tls_redis(cluster: Cluster, folder: Path) -> Iterator[TlsRedis]:
     """Until it is left; the release's Secrets go with it."""
     kube = Kube(cluster.kubeconfig)
-    certificate = signed(folder, f"DNS:redis.{PLACE}.svc")
+    certificate = signed(folder, f"DNS:redis.{REDIS_NAMESPACE}.svc")
     password, observer = secrets.token_hex(), secrets.token_hex()
     acl = _ACL.format(user=USER, password=_hash(password), observer=_hash(observer))
     namespace, *_ = placed = [
         _namespace(),
-        _secret(PLACE, "redis", {
+        _secret(REDIS_NAMESPACE, "redis", {
             "tls.crt": certificate.certificate.read_text(), "tls.key": certificate.key.read_text(),
             "ca.crt": certificate.authority.read_text(), "users.acl": acl,
         }),
@@ -86,7 +86,7 @@ def tls_redis(cluster: Cluster, folder: Path) -> Iterator[TlsRedis]:
         for item in (*given, namespace):
             kube.delete(item)
         gone = "the namespace of Redis is gone"
-        wait_for(lambda: kube.get("v1", "Namespace", PLACE) is None, 90, gone)
+        wait_for(lambda: kube.get("v1", "Namespace", REDIS_NAMESPACE) is None, 90, gone)
 
 
 def _hash(password: str) -> str:
@@ -94,13 +94,17 @@ def _hash(password: str) -> str:
 
 
 def _ready(kube: Kube) -> bool:
-    deployment = kube.get("apps/v1", "Deployment", "redis", PLACE) or {}
+    deployment = kube.get("apps/v1", "Deployment", "redis", REDIS_NAMESPACE) or {}
     return bool(deployment.get("status", {}).get("readyReplicas"))
 
 
 def _namespace() -> Object:
     labels = {ENFORCE: "restricted"}
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": PLACE, "labels": labels}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": REDIS_NAMESPACE, "labels": labels},
+    }
 
 
 def _secret(namespace: str, name: str, texts: dict[str, str]) -> Object:
@@ -110,7 +114,8 @@ def _secret(namespace: str, name: str, texts: dict[str, str]) -> Object:
 
 def _service() -> Object:
     return {
-        "apiVersion": "v1", "kind": "Service", "metadata": {"name": "redis", "namespace": PLACE},
+        "apiVersion": "v1", "kind": "Service",
+        "metadata": {"name": "redis", "namespace": REDIS_NAMESPACE},
         "spec": {"selector": _LABELS, "ports": [{"port": PORT}]},
     }  # fmt: skip
 
@@ -118,7 +123,7 @@ def _service() -> Object:
 def _deployment(image: str) -> Object:
     return {
         "apiVersion": "apps/v1", "kind": "Deployment",
-        "metadata": {"name": "redis", "namespace": PLACE},
+        "metadata": {"name": "redis", "namespace": REDIS_NAMESPACE},
         "spec": {
             "selector": {"matchLabels": _LABELS},
             "template": {"metadata": {"labels": _LABELS}, "spec": _pod(image)},

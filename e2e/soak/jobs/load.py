@@ -33,8 +33,8 @@ def read(file: Path) -> int:
 
 folder, rate = Path(sys.argv[1]), float(sys.argv[2]) * 1e6
 files = [folder / f"shard{number}" for number in range(SHARDS)]
-for one in files:
-    make(one)
+for load_file in files:
+    make(load_file)
 while True:
     random.shuffle(files)
     print("read", sum(map(read, files)), flush=True)

@@ -28,7 +28,7 @@ from support.hosts.tree import Tree
 NODE = "made-up"
 SLICES = 3
 # instances of a metric shown one by one; of more their sum, range and a digest
-MOST_SHOWN = 12
+MAX_LISTED = 12
 # ask this machine itself: what they give is no property of the tree
 LIVE_ONLY = ("perf", "tracepoints", "qdisc", "tcpdiag")
 
@@ -137,13 +137,13 @@ def _order(channel: Channel) -> tuple[str, list[tuple[int, str]]]:
 def _slice_rows(table: ChannelTable, message: Message) -> Iterator[tuple[Channel, str]]:
     for index, channel in enumerate(table.fast):
         present = [int(v) for v in message.fast[~message.fast_missing[:, index], index]]
-        yield channel, _shown(channel, present, len(message.fast))
+        yield channel, _formatted(channel, present, len(message.fast))
     for index, channel in enumerate(table.slow):
         present = [] if message.slow_missing[index] else [int(message.slow[index])]
-        yield channel, _shown(channel, present, 1)
+        yield channel, _formatted(channel, present, 1)
 
 
-def _shown(channel: Channel, present: list[int], ticks: int) -> str:
+def _formatted(channel: Channel, present: list[int], ticks: int) -> str:
     """A counter's sum, a level's mean over the ticks; what was not read is counted after ``?``."""
     lost = f"?{ticks - len(present)}" if len(present) < ticks else ""
     if not present:
@@ -158,7 +158,7 @@ def _lines(metric: str, rows: Sequence[tuple[Channel, list[str]]]) -> Iterator[s
     facts = f"[{rows[0][0].kind.value}, {find(metric).unit}, {rows[0][0].lane.value}]"
     singles = [row for row in rows if not row[0].instance]
     parts = [row for row in rows if row[0].instance]
-    if len(parts) <= MOST_SHOWN:
+    if len(parts) <= MAX_LISTED:
         singles += parts
         parts = []
     yield from (f"{channel.label} {' '.join(texts)} {facts}" for channel, texts in singles)

@@ -31,7 +31,7 @@ GENOA = X86("AuthenticAMD", 0x19, 0x11, "AMD EPYC 9654 96-Core Processor")
 TURIN = X86("AuthenticAMD", 0x1A, 0x02, "AMD EPYC 9755 128-Core Processor")
 NEOVERSE_N1 = Arm(0x41, 0xD0C)
 NEOVERSE_V2 = Arm(0x41, 0xD4F)
-AMPERE_ONE = Arm(0xC0, 0xAC3)
+AMPEREONE = Arm(0xC0, 0xAC3)
 
 
 def add_cpuinfo(tree: Tree, machine: Machine, model: X86 | Arm) -> None:

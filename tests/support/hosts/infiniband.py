@@ -31,7 +31,7 @@ class Adapter:
     """One device with its ports; a RoCE one lends ``netdev`` and its ``ip``."""
 
     name: str = "mlx5_0"
-    place: str = "sys/devices/pci0000:18/0000:18:00.0"  # the PCI function it is
+    folder: str = "sys/devices/pci0000:18/0000:18:00.0"  # the PCI function it is
     ports: int = 1
     ethernet: bool = False
     netdev: str = ""
@@ -43,7 +43,7 @@ class Adapter:
 
 def add_adapter(tree: Tree, adapter: Adapter) -> str:
     """Gives the folder of the device's ports."""
-    folder = f"{adapter.place}/infiniband/{adapter.name}"
+    folder = f"{adapter.folder}/infiniband/{adapter.name}"
     tree.link(f"sys/class/infiniband/{adapter.name}", "../../" + folder.removeprefix("sys/"))
     tree.link(f"{folder}/device", "../..")
     tree.write(f"{folder}/node_type", "1: CA\n")
@@ -51,7 +51,7 @@ def add_adapter(tree: Tree, adapter: Adapter) -> str:
     for number in range(1, adapter.ports + 1):
         _port(tree, f"{folder}/ports/{number}", adapter)
         if not adapter.ethernet and adapter.netdev:
-            netdev = f"{adapter.place}/net/{adapter.netdev if number == 1 else f'ib{number}'}"
+            netdev = f"{adapter.folder}/net/{adapter.netdev if number == 1 else f'ib{number}'}"
             tree.write(f"{netdev}/dev_port", number - 1)
     return f"{folder}/ports"
 

@@ -39,7 +39,7 @@ class Function:
     vendor: str = "0x10de"
 
     @property
-    def place(self) -> str:
+    def folder(self) -> str:
         """Its folder: below its port, or right below its bus."""
         if self.port:
             return f"sys/devices/pci{self.port[:7]}/{self.port}/{self.address}"
@@ -54,12 +54,12 @@ def add_function(tree: Tree, card: Function) -> str:
         _link(tree, above, card, 16)
         if card.errors:
             add_errors(tree, above)
-    _common(tree, card.place, card.code, card.driver, card.numa)
-    tree.write(f"{card.place}/vendor", card.vendor + "\n")
-    _link(tree, card.place, card, card.most_width)
+    _common(tree, card.folder, card.code, card.driver, card.numa)
+    tree.write(f"{card.folder}/vendor", card.vendor + "\n")
+    _link(tree, card.folder, card, card.most_width)
     if card.errors:
-        add_errors(tree, card.place)
-    return card.place
+        add_errors(tree, card.folder)
+    return card.folder
 
 
 def add_errors(tree: Tree, place: str, long_names: bool = False, **counts: int) -> None:

@@ -98,7 +98,7 @@ class Tree:
 
     def link(self, path: str, target: str) -> None:
         """A symbolic link, as sysfs has from its classes to its devices."""
-        folder = self._place(path)
+        folder = self._prepare(path)
         folder.unlink(missing_ok=True)
         folder.symlink_to(target)
 
@@ -142,14 +142,14 @@ class Tree:
             content = f"{content}\n"
         data = content.encode() if isinstance(content, str) else content
         # not O_TRUNC: ext4 would bring a file cut to nothing to the disk as soon as it is closed
-        file = os.open(self._place(path), os.O_WRONLY | os.O_CREAT, 0o644)
+        file = os.open(self._prepare(path), os.O_WRONLY | os.O_CREAT, 0o644)
         try:
             os.write(file, data)
             os.ftruncate(file, len(data))
         finally:
             os.close(file)
 
-    def _place(self, path: str) -> Path:
+    def _prepare(self, path: str) -> Path:
         folder = path.rpartition("/")[0]
         if folder not in self._folders:
             (self.root / folder).mkdir(parents=True, exist_ok=True)

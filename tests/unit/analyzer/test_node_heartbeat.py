@@ -6,7 +6,7 @@ from reveal_analyzer.node import NodeAnalyzer
 from reveal_contract.finding import FindingUpdate
 from reveal_contract.metric import Subsystem
 from reveal_contract.settings import AnalyzerSettings
-from support.heartbeat_nodes import JOB, Beating, Job
+from support.heartbeat_nodes import JOB, HeartbeatNode, Job
 from support.synthetic_node import FAST
 
 ONSET, OVER, END = 200, 270, 310
@@ -18,9 +18,9 @@ QUIET = {
 }  # fmt: skip
 
 
-def node(percent: float, end: int = END) -> Beating:
+def node(percent: float, end: int = END) -> HeartbeatNode:
     job = Job(0.45, 0.2, 0.02, slower=lambda second: 1 + percent / 100 * (ONSET <= second < OVER))
-    return Beating({JOB: job}, end, others=OTHERS)
+    return HeartbeatNode({JOB: job}, end, others=OTHERS)
 
 
 def analyzer(**settings: object) -> NodeAnalyzer:
@@ -28,7 +28,7 @@ def analyzer(**settings: object) -> NodeAnalyzer:
 
 
 def run(
-    judge: NodeAnalyzer, watched: Beating, fault: dict[str, float] | None = None
+    judge: NodeAnalyzer, watched: HeartbeatNode, fault: dict[str, float] | None = None
 ) -> list[FindingUpdate]:
     """``fault`` is the values of other channels while the job is slower."""
 

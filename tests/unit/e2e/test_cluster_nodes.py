@@ -126,8 +126,8 @@ def test_where_there_is_kvm_and_no_qemu_no_kernel_starts(
 def test_virtual_machines_need_further_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(shutil, "which", lambda name: name if "qemu" not in name else None)
-    assert "qemu-system-x86" in machine.lacking(vms=1)
-    assert "qemu-system-x86" not in machine.lacking()
+    assert "qemu-system-x86" in machine.missing(vms=1)
+    assert "qemu-system-x86" not in machine.missing()
 
 
 def test_the_disk_is_rebuilt_when_its_inputs_change(

@@ -10,7 +10,7 @@ import pytest
 
 from images import building
 from images.building import CONTEXT, IMAGES, ROOT, context_digest, index_settings, pip_conf
-from images.pod import ACCOUNT_FOLDER, Node, held_capabilities, specification
+from images.pod import ACCOUNT_FOLDER, Node, bounding_set, specification
 from reveal_contract import VERSION
 from reveal_contract.kube.names import RUN_FOLDER
 
@@ -163,9 +163,9 @@ def test_volumes_are_mounted_as_they_are() -> None:
 
 
 def test_capabilities_are_read_from_the_kernels_mask() -> None:
-    assert held_capabilities("Name:\tx\nCapEff:\t0000000000000003\n") == ("CHOWN", "DAC_OVERRIDE")
-    assert held_capabilities("CapEff:\t0000000000000000\n") == ()
-    assert "CHECKPOINT_RESTORE" in held_capabilities("CapEff:\t000001ffffffffff\n")
+    assert bounding_set("Name:\tx\nCapEff:\t0000000000000003\n") == ("CHOWN", "DAC_OVERRIDE")
+    assert bounding_set("CapEff:\t0000000000000000\n") == ()
+    assert "CHECKPOINT_RESTORE" in bounding_set("CapEff:\t000001ffffffffff\n")
 
 
 def test_another_time_is_another_input(monkeypatch: pytest.MonkeyPatch) -> None:

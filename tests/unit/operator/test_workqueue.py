@@ -16,16 +16,16 @@ from reveal_operator.workqueue import (
     KeyedQueue,
     work,
 )
-from support.fake_clock import Clock
+from support.fake_clock import FakeClock
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> FakeClock:
+    return FakeClock()
 
 
 @pytest.fixture
-def queue(clock: Clock) -> KeyedQueue:
+def queue(clock: FakeClock) -> KeyedQueue:
     return KeyedQueue(clock, Random(1))
 
 
@@ -36,7 +36,7 @@ def test_a_key_is_in_it_once(queue: KeyedQueue) -> None:
     assert queue.pop() is None
 
 
-def test_the_key_due_longest_comes_first(queue: KeyedQueue, clock: Clock) -> None:
+def test_the_key_due_longest_comes_first(queue: KeyedQueue, clock: FakeClock) -> None:
     queue.add("late", 2.0)
     queue.add("soon", 1.0)
     assert queue.pop() is None
@@ -44,7 +44,7 @@ def test_the_key_due_longest_comes_first(queue: KeyedQueue, clock: Clock) -> Non
     assert [queue.pop(), queue.pop()] == ["soon", "late"]
 
 
-def test_the_earlier_of_two_times_counts(queue: KeyedQueue, clock: Clock) -> None:
+def test_the_earlier_of_two_times_counts(queue: KeyedQueue, clock: FakeClock) -> None:
     queue.add("a", 60.0)
     queue.add("a", 1.0)
     queue.add("a", 30.0)
@@ -64,7 +64,7 @@ def test_a_key_has_a_single_worker(queue: KeyedQueue) -> None:
     assert queue.pop() == "a"
 
 
-def test_pauses_double_up_to_a_limit(queue: KeyedQueue, clock: Clock) -> None:
+def test_pauses_double_up_to_a_limit(queue: KeyedQueue, clock: FakeClock) -> None:
     pauses = []
     for _ in range(15):
         queue.add("a")
@@ -77,7 +77,7 @@ def test_pauses_double_up_to_a_limit(queue: KeyedQueue, clock: Clock) -> None:
     assert len(set(pauses)) == len(pauses)  # jitter: none twice
 
 
-def test_a_failed_key_returns_after_its_pause(queue: KeyedQueue, clock: Clock) -> None:
+def test_a_failed_key_returns_after_its_pause(queue: KeyedQueue, clock: FakeClock) -> None:
     queue.add("a")
     queue.pop()
     pause = queue.failed("a")
@@ -87,7 +87,7 @@ def test_a_failed_key_returns_after_its_pause(queue: KeyedQueue, clock: Clock) -
     assert queue.pop() == "a"
 
 
-def test_success_forgets_failures(queue: KeyedQueue, clock: Clock) -> None:
+def test_success_forgets_failures(queue: KeyedQueue, clock: FakeClock) -> None:
     for _ in range(8):
         queue.add("a")
         queue.pop()
@@ -100,7 +100,7 @@ def test_success_forgets_failures(queue: KeyedQueue, clock: Clock) -> None:
     assert queue.failed("a") <= FIRST_PAUSE_S * JITTER[1]
 
 
-def test_depth_and_age_count_what_is_due_or_worked_on(queue: KeyedQueue, clock: Clock) -> None:
+def test_depth_and_age_count_what_is_due_or_worked_on(queue: KeyedQueue, clock: FakeClock) -> None:
     assert (queue.depth, queue.oldest) == (0, 0.0)
     queue.add("due")
     queue.add("later", 100.0)
@@ -116,7 +116,7 @@ def test_depth_and_age_count_what_is_due_or_worked_on(queue: KeyedQueue, clock: 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(("add", "done", "fail")))))
 def test_never_two_workers_a_key_and_none_is_lost(steps: list[tuple[str, str]]) -> None:
-    clock = Clock()
+    clock = FakeClock()
     queue = KeyedQueue(clock, Random(1))
     working: set[str] = set()
     owed: set[str] = set()

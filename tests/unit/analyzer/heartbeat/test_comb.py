@@ -32,7 +32,7 @@ def last_minute(job: Job, seconds: int = 90) -> np.ndarray:
 def test_the_comb_finds_the_step_of_a_training_job(job: Job) -> None:
     fit = comb.best_fit(comb.spectrum(last_minute(job), FINE_HZ))
     assert fit is not None
-    assert fit.period == pytest.approx(job.usual(30, 90), rel=0.03)
+    assert fit.period == pytest.approx(job.mean_step(30, 90), rel=0.03)
     assert fit.strength > 0.1
 
 
@@ -91,7 +91,7 @@ def test_the_phase_corrects_a_wrong_guess_of_the_step(
     job = Job(period, duty, jitter, evaluates=0, seed=seed)
     guess = period / (1 + off / 100)
     found = phase.periods(last_minute(job), FINE_HZ, guess, (30, 60))
-    assert found[60] == pytest.approx(job.usual(30, 90), rel=0.03)
+    assert found[60] == pytest.approx(job.mean_step(30, 90), rel=0.03)
 
 
 def test_windows_that_the_values_do_not_fill_are_left_out() -> None:
@@ -109,7 +109,7 @@ def test_autocorrelation_finds_long_steps(
 ) -> None:
     job = Job(period, duty, jitter, evaluates=0, seed=seed)
     found = autocorrelation.periods([last_minute(job)], FINE_HZ, period * 1.05, (60,))
-    assert found[60] == pytest.approx(job.usual(30, 90), rel=0.03)
+    assert found[60] == pytest.approx(job.mean_step(30, 90), rel=0.03)
 
 
 def test_channels_that_share_a_rhythm_are_summed() -> None:
@@ -118,4 +118,4 @@ def test_channels_that_share_a_rhythm_are_summed() -> None:
     noisy = clear + seed.normal(0, 0.05, clear.size)
     alone = autocorrelation.periods([noisy], FINE_HZ, 5.0, (60,))[60]
     both = autocorrelation.periods([noisy, clear], FINE_HZ, 5.0, (60,))[60]
-    assert abs(both / job.usual(30, 90) - 1) <= abs(alone / job.usual(30, 90) - 1) + 0.005
+    assert abs(both / job.mean_step(30, 90) - 1) <= abs(alone / job.mean_step(30, 90) - 1) + 0.005

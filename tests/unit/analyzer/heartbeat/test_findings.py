@@ -20,7 +20,7 @@ from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.finding import Finding, FindingChange, FindingUpdate, Severity, State
 from reveal_contract.metric import Kind, Subsystem
 from reveal_contract.time_units import NS_PER_SECOND
-from support.heartbeat_nodes import JOB, Beating, Job
+from support.heartbeat_nodes import JOB, HeartbeatNode, Job
 
 BEGIN_NS = 1_700_000_000 * NS_PER_SECOND
 ONSET, OVER, END = 200, 270, 320
@@ -54,7 +54,7 @@ def updates_by_second(
     percent: float, others: Updates = nothing, end: int = END
 ) -> dict[int, list[FindingUpdate]]:
     """Return the updates by second."""
-    node = Beating({JOB: job(percent)}, end)
+    node = HeartbeatNode({JOB: job(percent)}, end)
     monitor = JobMonitor("n1", (), SubjectHistory())
     by_second = {}
     for message in node.slices():
@@ -89,7 +89,7 @@ def test_a_lasting_slowdown_is_opened_once_refined_and_resolved() -> None:
 
 def test_a_changing_slowdown_is_updated_a_few_times() -> None:
     for percent, later, severity in ((6, 40, Severity.CRITICAL), (40, 6, Severity.MEDIUM)):
-        node = Beating({JOB: worsened(percent, later)}, ONSET + 200)
+        node = HeartbeatNode({JOB: worsened(percent, later)}, ONSET + 200)
         monitor = JobMonitor("n1", (), SubjectHistory())
         by_second = {m.sequence: monitor.update(m, node.table, None, ()) for m in node.slices()}
         after = [
@@ -182,7 +182,7 @@ def test_suspicions_pass_as_they_are() -> None:
 
 
 def test_an_open_finding_has_its_impact_when_the_analysis_ends() -> None:
-    node = Beating({JOB: job(10)}, OVER)
+    node = HeartbeatNode({JOB: job(10)}, OVER)
     monitor = JobMonitor("n1", (), SubjectHistory())
     for message in node.slices():
         monitor.update(message, node.table, None, ())
@@ -193,7 +193,7 @@ def test_an_open_finding_has_its_impact_when_the_analysis_ends() -> None:
 
 
 def test_the_changed_metric_of_the_onset_names_the_subsystem() -> None:
-    node = Beating({JOB: job(10)}, OVER, others=(PRESSURE,))
+    node = HeartbeatNode({JOB: job(10)}, OVER, others=(PRESSURE,))
     columns = column_plan(node.table)
     index = columns.labels.index("storage.pressure.some__mean")
     monitor = JobMonitor("n1", (), SubjectHistory())

@@ -53,12 +53,12 @@ def test_a_healthy_job_is_locked_within_forty_seconds_and_keeps_its_step(period:
 def test_a_slowdown_is_read_to_a_point_after_thirty_seconds(cost: float) -> None:
     job = slowed(cost, 200, 262)
     beats = follow(job.clock(262))
-    baseline = job.usual(20, 150)
+    baseline = job.mean_step(20, 150)
     assert percent(beats[-1], 30) == pytest.approx(
-        100 * (job.usual(232, 262) / baseline - 1), abs=1.0
+        100 * (job.mean_step(232, 262) / baseline - 1), abs=1.0
     )
     assert percent(beats[-1], 10) == pytest.approx(
-        100 * (job.usual(252, 262) / baseline - 1), abs=2.0
+        100 * (job.mean_step(252, 262) / baseline - 1), abs=2.0
     )
     assert beats[-1] is not None and beats[-1].slower
 
@@ -71,9 +71,9 @@ def test_a_slowdown_of_three_percent_is_detected_in_a_minute() -> None:
 def test_a_long_step_is_tracked_by_its_autocorrelation() -> None:
     job = Job(5.5, 0.1, 0.01, slower=lambda second: 1 + 0.1 * (second >= 240))
     beats = follow(job.clock(312))
-    baseline = job.usual(20, 180)
+    baseline = job.mean_step(20, 180)
     assert percent(beats[-1], 60) == pytest.approx(
-        100 * (job.usual(252, 312) / baseline - 1), abs=2.0
+        100 * (job.mean_step(252, 312) / baseline - 1), abs=2.0
     )
 
 
@@ -200,9 +200,9 @@ def test_steps_of_small_parts_are_read_as_whole_steps() -> None:
     beats = follow(job.clock(330))
     assert beats[-1] is not None
     assert beats[-1].period == pytest.approx(6.05, rel=0.05)
-    baseline = job.usual(60, 240)
+    baseline = job.mean_step(60, 240)
     assert percent(beats[-1], 60) == pytest.approx(
-        100 * (job.usual(270, 330) / baseline - 1), abs=2.5
+        100 * (job.mean_step(270, 330) / baseline - 1), abs=2.5
     )
 
 

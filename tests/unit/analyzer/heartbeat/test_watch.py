@@ -12,14 +12,14 @@ from reveal_analyzer.heartbeat.watch import MOST_JOBS, StepWatch
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind, Lane
 from reveal_contract.wire import Message
-from support.heartbeat_nodes import JOB, Beating, Job
+from support.heartbeat_nodes import JOB, HeartbeatNode, Job
 
 NEIGHBOUR = "/eval"
 DISK = Channel("storage.disk.read_bytes", "sda", Kind.COUNTER, 512.0)
 READ = Channel("storage.subject.read_bytes", JOB, Kind.COUNTER, 512.0, Lane.SLOW)
 
 
-def reading(node: Beating, job_reads: int, disk_reads: int) -> tuple[Message, ChannelTable]:
+def reading(node: HeartbeatNode, job_reads: int, disk_reads: int) -> tuple[Message, ChannelTable]:
     """Return the first slice with the reads of the job and its disk."""
     table = ChannelTable(node.table.fast, (READ,))
     message = next(iter(node.slices(lambda _: {"storage.disk.read_bytes{sda}": disk_reads / 10})))
@@ -28,7 +28,7 @@ def reading(node: Beating, job_reads: int, disk_reads: int) -> tuple[Message, Ch
 
 
 def test_two_jobs_are_read_side_by_side() -> None:
-    node = Beating({JOB: Job(0.45, 0.2), NEIGHBOUR: Job(1.57, 0.2, seed=1)}, 190)
+    node = HeartbeatNode({JOB: Job(0.45, 0.2), NEIGHBOUR: Job(1.57, 0.2, seed=1)}, 190)
     watch = StepWatch()
     for message in node.slices():
         step_times = watch.update(message, node.table)
@@ -39,7 +39,7 @@ def test_two_jobs_are_read_side_by_side() -> None:
 
 
 def test_a_channel_that_is_left_out_is_never_watched() -> None:
-    node = Beating({JOB: Job(0.45, 0.2)}, 60)
+    node = HeartbeatNode({JOB: Job(0.45, 0.2)}, 60)
     watch = StepWatch(leave_out=lambda channel: channel.instance.startswith(JOB))
     for message in node.slices():
         assert watch.update(message, node.table) == {}
@@ -47,7 +47,7 @@ def test_a_channel_that_is_left_out_is_never_watched() -> None:
 
 
 def test_idle_subjects_cost_nothing_and_report_nothing() -> None:
-    node = Beating({"/idle": Job(0.5, 0.01, evaluates=0)}, 5)
+    node = HeartbeatNode({"/idle": Job(0.5, 0.01, evaluates=0)}, 5)
     watch = StepWatch()
     for message in node.slices():
         watch.update(message, node.table)
@@ -59,7 +59,7 @@ def test_the_busiest_jobs_are_tracked_up_to_a_limit() -> None:
         f"/job{number}": Job(0.5, 0.1 + number / 50, 0.0, evaluates=0)
         for number in range(MOST_JOBS + 4)
     }
-    node = Beating(jobs, 3, fine=False)
+    node = HeartbeatNode(jobs, 3, fine=False)
     watch = StepWatch()
     for message in node.slices():
         watch.update(message, node.table)
@@ -68,7 +68,7 @@ def test_the_busiest_jobs_are_tracked_up_to_a_limit() -> None:
 
 
 def test_the_reason_for_no_heartbeat_is_reported() -> None:
-    node = Beating({JOB: Job(0.45, 0.2)}, 10)
+    node = HeartbeatNode({JOB: Job(0.45, 0.2)}, 10)
     watch = StepWatch()
     for message in node.slices():
         watch.update(message, node.table)
@@ -77,7 +77,7 @@ def test_the_reason_for_no_heartbeat_is_reported() -> None:
 
 @pytest.mark.parametrize(("lost", "kept"), [(2, True), (8, False)])
 def test_a_short_gap_is_bridged_and_a_long_gap_restarts_the_tracking(lost: int, kept: bool) -> None:
-    node = Beating({JOB: Job(0.45, 0.2, 0.02)}, 180)
+    node = HeartbeatNode({JOB: Job(0.45, 0.2, 0.02)}, 180)
     watch = StepWatch()
     for message in node.slices():
         if not 165 <= message.sequence < 165 + lost:
@@ -86,7 +86,7 @@ def test_a_short_gap_is_bridged_and_a_long_gap_restarts_the_tracking(lost: int, 
 
 
 def test_another_boot_restarts_the_tracking() -> None:
-    node = Beating({JOB: Job(0.45, 0.2, 0.02)}, 180)
+    node = HeartbeatNode({JOB: Job(0.45, 0.2, 0.02)}, 180)
     watch = StepWatch()
     for message in node.slices():
         boot = b"c" * 16 if message.sequence == 179 else message.boot
@@ -95,7 +95,7 @@ def test_another_boot_restarts_the_tracking() -> None:
 
 
 def test_columns_that_move_in_the_table_are_followed() -> None:
-    node = Beating({JOB: Job(0.45, 0.2, 0.02)}, 180)
+    node = HeartbeatNode({JOB: Job(0.45, 0.2, 0.02)}, 180)
     turned = ChannelTable(tuple(reversed(node.table.fast)), ())
     watch = StepWatch()
     for message in node.slices():
@@ -109,7 +109,7 @@ def test_columns_that_move_in_the_table_are_followed() -> None:
 
 
 def test_fine_samples_stand_in_the_order_of_time() -> None:
-    node = Beating({JOB: Job(0.45, 0.2)}, 1)
+    node = HeartbeatNode({JOB: Job(0.45, 0.2)}, 1)
     message = next(iter(node.slices()))
     taken = CounterSeries().second(message, plan(node.table))[JOB]
     expected = np.round(Job(0.45, 0.2).clock(1) * 1e6)
@@ -118,7 +118,7 @@ def test_fine_samples_stand_in_the_order_of_time() -> None:
 
 
 def test_a_counter_of_the_host_is_lent_to_whom_nearly_all_of_it_is() -> None:
-    node = Beating({JOB: Job(0.45, 0.2)}, 1, others=(DISK,))
+    node = HeartbeatNode({JOB: Job(0.45, 0.2)}, 1, others=(DISK,))
     whole, table = reading(node, 1000, 1000)
     half, _ = reading(node, 500, 1000)
     where = plan(table)
@@ -127,7 +127,7 @@ def test_a_counter_of_the_host_is_lent_to_whom_nearly_all_of_it_is() -> None:
 
 
 def test_what_was_lent_is_kept_for_a_while_and_then_taken_back() -> None:
-    node = Beating({JOB: Job(0.45, 0.2)}, 1, others=(DISK,))
+    node = HeartbeatNode({JOB: Job(0.45, 0.2)}, 1, others=(DISK,))
     whole, table = reading(node, 1000, 1000)
     little, _ = reading(node, 0, 1000)
     series, where = CounterSeries(), plan(table)
@@ -140,7 +140,7 @@ def test_what_was_lent_is_kept_for_a_while_and_then_taken_back() -> None:
 
 
 def test_a_counter_that_leaves_the_table_is_lent_no_more() -> None:
-    node = Beating({JOB: Job(0.45, 0.2)}, 1, others=(DISK,))
+    node = HeartbeatNode({JOB: Job(0.45, 0.2)}, 1, others=(DISK,))
     whole, table = reading(node, 1000, 1000)
     bare = ChannelTable(tuple(channel for channel in table.fast if channel != DISK), table.slow)
     without = replace(whole, fast=whole.fast[:, :-1], fast_missing=whole.fast_missing[:, :-1])
@@ -150,7 +150,7 @@ def test_a_counter_that_leaves_the_table_is_lent_no_more() -> None:
 
 
 def test_what_was_not_read_is_missing_and_not_zero() -> None:
-    node = Beating({JOB: Job(0.45, 0.2)}, 1)
+    node = HeartbeatNode({JOB: Job(0.45, 0.2)}, 1)
     message = next(iter(node.slices()))
     message.fast_missing[3, 1:] = True
     taken = CounterSeries().second(message, plan(node.table))[JOB][FINE]
@@ -159,7 +159,7 @@ def test_what_was_not_read_is_missing_and_not_zero() -> None:
 
 
 def test_the_absent_part_of_a_short_slice_is_missing() -> None:
-    node = Beating({JOB: Job(0.45, 0.2)}, 1)
+    node = HeartbeatNode({JOB: Job(0.45, 0.2)}, 1)
     message = next(iter(node.slices()))
     short = replace(message, fast=message.fast[:7], fast_missing=message.fast_missing[:7])
     taken = CounterSeries().second(short, plan(node.table))[JOB][FINE]

@@ -9,7 +9,7 @@ import pytest
 from reveal_analyzer.stream import channel_tables
 from reveal_analyzer.stream.channel_tables import UNUSED_SECONDS, ChannelTables
 from reveal_contract.channels import Channel, ChannelTable
-from support.fake_clock import Clock
+from support.fake_clock import FakeClock
 
 TABLES = [ChannelTable((Channel("cpu.user", str(cpu)),), ()) for cpu in range(3)]
 
@@ -23,13 +23,13 @@ class Catalogue:
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    result = Clock()
+def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
+    result = FakeClock()
     monkeypatch.setattr(channel_tables.time, "monotonic", result)
     return result
 
 
-def test_a_table_that_nobody_uses_is_forgotten_and_fetched_again(clock: Clock) -> None:
+def test_a_table_that_nobody_uses_is_forgotten_and_fetched_again(clock: FakeClock) -> None:
     known, client = ChannelTables(), Catalogue()
     first, second, third = (table.key for table in TABLES)
 

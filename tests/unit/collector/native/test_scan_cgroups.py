@@ -35,7 +35,7 @@ from reveal_collector.native.scanner import MISMATCH, NativePlan, PlanRunner, Sc
 from reveal_collector.native.scanner import RowLayout as Rows
 from reveal_collector.readers.plan import Gated
 from reveal_collector.sampling.native_sampler import NativeSampler
-from support.native_scan_pass import driven
+from support.native_scan_pass import start_scan_pass
 
 JOB = "/job.service"
 PLAN = TokenPlan(1, (), (0,))
@@ -65,7 +65,7 @@ def test_sums_of_devices_are_the_same(folder: str, texts: list[bytes], form: Tex
     plan = SumPlan((b"Read", b"Write", b"rios"), form)
     path = Path(folder) / "sums"
     path.write_bytes(b"")
-    with path.open("rb") as file, driven([FileScan(plan, file.fileno(), 4096)]) as runner:
+    with path.open("rb") as file, start_scan_pass([FileScan(plan, file.fileno(), 4096)]) as runner:
         for text in (*texts, texts[0]):
             path.write_bytes(text)
             try:
@@ -79,7 +79,7 @@ def test_devices_come_and_go_without_another_plan(folder: str) -> None:
     path = Path(folder) / "io.stat"
     path.write_bytes(b"")
     plan = SumPlan((b"rbytes", b"rios"), TextForm(blanks=b"="))
-    with path.open("rb") as file, driven([FileScan(plan, file.fileno(), 100)]) as runner:
+    with path.open("rb") as file, start_scan_pass([FileScan(plan, file.fileno(), 100)]) as runner:
         assert runner.tick(0) == [0, 0]
         path.write_text("8:0 rbytes=10 wbytes=5 rios=1 wios=1\n254:1 rbytes=7 rios=2\n")
         assert runner.tick(1) == [17, 3]
@@ -110,7 +110,7 @@ def test_every_file_of_a_cgroup_has_a_plan_and_gives_the_same_row(
     version: str, tmp_path: Path
 ) -> None:
     tree, source = opened(tmp_path, version, "cgroups")
-    with driven(scans_of(source) or ()) as runner:
+    with start_scan_pass(scans_of(source) or ()) as runner:
         for tick in range(4):
             row = runner.tick(tick)
             assert row == cells(source.read())
@@ -150,7 +150,7 @@ def test_any_text_gives_the_same_row_or_is_flagged(garbled: tuple[str, Path], ch
     source = next(each for each in cgroups.sources(roots) if each.name == "cgroups")
     source.open()
     original = path.read_bytes()
-    with driven(scans_of(source) or (), room=8) as runner:
+    with start_scan_pass(scans_of(source) or (), room=8) as runner:
         before = runner.tick(0)
         try:
             path.write_bytes(change(original))

@@ -22,7 +22,7 @@ if load().library is None:
 
 
 from reveal_collector.native.scanner import GROWN
-from support.native_scan_pass import driven
+from support.native_scan_pass import start_scan_pass
 
 
 class SingleFile:
@@ -33,7 +33,7 @@ class SingleFile:
         self.path.write_bytes(b"")
         self.file = self.path.open("rb")
         self.reader = TokenReader(plan)
-        self.runner = driven([FileScan(plan, self.file.fileno(), 4096)])
+        self.runner = start_scan_pass([FileScan(plan, self.file.fileno(), 4096)])
 
     def __enter__(self) -> Self:
         return self
@@ -160,7 +160,7 @@ def test_a_text_longer_than_its_room_is_flagged_and_not_read(folder: str) -> Non
     path = Path(folder) / "long"
     path.write_bytes(b"1" + b" " * 5000)
     with path.open("rb") as file:
-        runner = driven([FileScan(plan, file.fileno(), 1)])
+        runner = start_scan_pass([FileScan(plan, file.fileno(), 1)])
         assert runner.tick(0) == [MISSING]
         assert runner.flags == bytes([GROWN])
-        assert driven([FileScan(plan, file.fileno(), 1)], room=16).tick(0) == [1]
+        assert start_scan_pass([FileScan(plan, file.fileno(), 1)], room=16).tick(0) == [1]

@@ -36,7 +36,7 @@ if load().library is None:
 from array import array
 
 from reveal_collector.native.scanner import MISMATCH
-from support.native_scan_pass import driven
+from support.native_scan_pass import start_scan_pass
 
 TREE = Path(__file__).parents[3] / "fixtures/hosts/vm-2cpu"
 SEVEN, MANY = (0, 1, 2, 3, 4, 6, 7), tuple(range(224))
@@ -88,7 +88,7 @@ def test_rows_of_whole_hosts_are_the_same(roots: Roots) -> None:
     sources = opened(roots)
     assert {"stat", "softirqs", "interrupts", "vmstat", "softnet"} <= {s.name for s in sources}
     for source in sources:
-        with driven(scans_of(source) or ()) as runner:
+        with start_scan_pass(scans_of(source) or ()) as runner:
             assert runner.tick(0) == cells(source.read()), source.name
             assert runner.tick(1) == cells(source.read()), source.name
             assert runner.flags == b"\0", source.name
@@ -102,7 +102,7 @@ def test_rows_of_whole_hosts_are_the_same(roots: Roots) -> None:
 def test_simulated_hosts_give_the_same_rows_while_they_work(host: str, tmp_path: Path) -> None:
     tree = Tree(tmp_path)
     HOSTS[host](tree)
-    reading = [(source, driven(scans_of(source) or ())) for source in opened(tree.roots)]
+    reading = [(source, start_scan_pass(scans_of(source) or ())) for source in opened(tree.roots)]
     for tick in range(3):
         tree.advance(0.1, load=3.0)
         for source, runner in list(reading):
@@ -140,7 +140,7 @@ def test_cgroups_rest_and_wake_alike(version: int, tmp_path: Path) -> None:
     source = opened(Roots(tmp_path / "proc", tmp_path / "sys", tmp_path / "cgroup"), "cgroup-cpu")[
         0
     ]
-    with driven(scans_of(source) or ()) as runner:
+    with start_scan_pass(scans_of(source) or ()) as runner:
         for tick in range(QUIET + 12):
             if tick in (3, QUIET + 5):
                 clock(tick)
@@ -184,7 +184,7 @@ def test_rows_stay_the_same_while_a_host_works(
     roots = big_host.write(tmp_path, cpus)
     file = {"cpuclock": "schedstat"}.get(name, name)
     source = opened(roots, name)[0]
-    runner = driven(scans_of(source) or ())
+    runner = start_scan_pass(scans_of(source) or ())
     for second in range(12):
         path = tmp_path / "proc" / file
         if second % 4:
@@ -199,7 +199,7 @@ def test_a_host_of_many_cpus_shows_the_extremes(tmp_path: Path) -> None:
     source = opened(big_host.write(tmp_path, MANY), "stat")[0]
     columns = {each.label: n for n, each in enumerate(source.channels)}
     assert "cpu.user{3}" not in columns
-    runner = driven(scans_of(source) or ())
+    runner = start_scan_pass(scans_of(source) or ())
     first = runner.tick(0)
     path = tmp_path / "proc/stat"
     path.write_text(path.read_text().replace("cpu17 117 ", "cpu17 127 "))
@@ -232,7 +232,7 @@ def compare(tree: Path, name: str, change: Text) -> None:
     original = path.read_bytes()
     source = opened(Roots(tree / "proc", tree / "sys", tree / "cgroup"), name)[0]
     scans, channels = scans_of(source) or (), source.channels
-    runner = driven(scans, room=8)
+    runner = start_scan_pass(scans, room=8)
     before = runner.tick(0)
     try:
         path.write_bytes(change(original))
@@ -281,7 +281,7 @@ def test_a_row_of_a_matrix_that_first_counts_is_flagged(tmp_path: Path) -> None:
     source = opened(big_host.write(tmp_path), "interrupts")[0]
     scans = scans_of(source) or ()
     assert isinstance(scans[0].plan, MatrixPlan)
-    runner = driven(scans)
+    runner = start_scan_pass(scans)
     runner.tick(0)
     path = tmp_path / "proc/interrupts"
     path.write_text(path.read_text().replace(" 99: 0", " 99: 1"))
@@ -296,7 +296,7 @@ def test_a_word_is_what_it_was_until_its_source_reads_another(tmp_path: Path) ->
     (folder / "operstate").write_text("up\n")
     [source] = opened(Roots(tmp_path / "proc", tmp_path / "sys", tmp_path / "cgroup"), "nic")
     first = scans_of(source)
-    with driven(first or ()) as runner:
+    with start_scan_pass(first or ()) as runner:
         assert runner.tick(0) == cells(source.read()) == [2, 1]
         assert scans_of(source) == first  # no new plan is needed
         (folder / "operstate").write_text("lowerlayerdown\n")
@@ -304,7 +304,7 @@ def test_a_word_is_what_it_was_until_its_source_reads_another(tmp_path: Path) ->
         assert runner.flags == bytes([MISMATCH])
     assert cells(source.read()) == [2, 0]
     assert scans_of(source) != first
-    with driven(scans_of(source) or ()) as runner:
+    with start_scan_pass(scans_of(source) or ()) as runner:
         assert runner.tick(0) == [2, 0]
         assert runner.flags == b"\0"
 
@@ -314,13 +314,13 @@ def test_cpus_that_are_online_are_counted_by_their_list(tmp_path: Path) -> None:
     path.parent.mkdir(parents=True)
     path.write_text("0-3,8\n")
     [source] = opened(Roots(tmp_path / "proc", tmp_path / "sys", tmp_path / "cgroup"), "online")
-    with driven(scans_of(source) or ()) as runner:
+    with start_scan_pass(scans_of(source) or ()) as runner:
         assert runner.tick(0) == [5]
         path.write_text("0-3\n")
         runner.tick(1)
         assert runner.flags == bytes([MISMATCH])
     assert cells(source.read()) == [4]
-    with driven(scans_of(source) or ()) as runner:
+    with start_scan_pass(scans_of(source) or ()) as runner:
         assert runner.tick(0) == [4]
 
 
@@ -332,7 +332,7 @@ def test_a_new_compressed_disk_is_found_within_seconds(tmp_path: Path) -> None:
     (block / "zram1").rename(tmp_path / "zram1")
     [source] = opened(Roots(tmp_path / "proc", tmp_path / "sys", tmp_path / "cgroup"), "zram")
     assert isinstance(source, AttributeSource)
-    with driven(scans_of(source) or ()) as runner:
+    with start_scan_pass(scans_of(source) or ()) as runner:
         assert runner.tick(0) == [1, 2, 3, 4]
         (block / "zram0/io_stat").write_text("       1        2        3       40\n")
         assert runner.tick(1) == cells(source.read()) == [1, 2, 3, 40]
@@ -341,5 +341,5 @@ def test_a_new_compressed_disk_is_found_within_seconds(tmp_path: Path) -> None:
     assert any(source.stale() for _ in range(10))
     with pytest.raises(LayoutChanged):
         source.read()
-    with driven(scans_of(source) or ()) as runner:
+    with start_scan_pass(scans_of(source) or ()) as runner:
         assert runner.tick(0) == [1, 2, 3, 40, 1, 2, 3, 4]

@@ -11,11 +11,11 @@ from reveal_collector.nvml.snapshots import QUICK
 from reveal_collector.readers.source import Roots
 from reveal_collector.sources.nvml import sources
 from support.fake_nvml import Script, hgx_h100
-from support.nvml_poller import Watch
+from support.nvml_poller import SteppedPoller
 
 
 def test_a_driver_that_leaves_is_waited_for(script: Script) -> None:
-    watch = Watch()
+    watch = SteppedPoller()
     before = watch.figures()
     script.change({"call.nvmlDeviceGetUtilizationRates": 1, "call.nvmlInitWithFlags": 18})
     watch.run(8)
@@ -31,7 +31,7 @@ def test_a_driver_that_leaves_is_waited_for(script: Script) -> None:
 
 
 def test_a_gpu_keeps_its_number_when_an_earlier_gpu_is_gone(script: Script) -> None:
-    watch = Watch()
+    watch = SteppedPoller()
     remaining = {key[2:]: value for key, value in hgx_h100(2).items() if key.startswith("1.")}
     script.answers = {}
     script.change({"gpus": 1} | {f"0.{key}": value for key, value in remaining.items()})
@@ -42,7 +42,7 @@ def test_a_gpu_keeps_its_number_when_an_earlier_gpu_is_gone(script: Script) -> N
 
 
 def test_a_gpu_that_is_added_joins(script: Script) -> None:
-    watch = Watch()
+    watch = SteppedPoller()
     script.change(hgx_h100(3))
     watch.run(11)
     assert watch.figures(QUICK)["gpu.utilization", "2"] == 92
@@ -63,7 +63,7 @@ def test_a_missing_driver_has_a_reason(script: Script, code: int, text: str) -> 
 def test_a_driver_without_a_gpu_is_no_source(script: Script) -> None:
     script.change({"gpus": 0})
     with pytest.raises(Unsupported, match="finds no GPU"):
-        Watch()
+        SteppedPoller()
 
 
 def test_another_hosts_tree_has_no_gpus(tmp_path: Path) -> None:

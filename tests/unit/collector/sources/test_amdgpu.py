@@ -15,14 +15,14 @@ from reveal_collector.sources import amdgpu
 from support.hosts.amdgpu import add_amd_gpu
 from support.hosts.pci import Function, add_function
 from support.hosts.tree import Tree
-from support.source_reader import opened, values
+from support.source_reader import open_source, read_values
 
 
 @pytest.fixture
 def source(tree: Tree) -> Iterator[Source]:
     add_amd_gpu(tree)
     add_amd_gpu(tree, 1, "0000:c3:00.0", instinct=False)
-    source = opened(amdgpu.sources, tree.roots, "amdgpu")
+    source = open_source(amdgpu.sources, tree.roots, "amdgpu")
     yield source
     source.close()
 
@@ -32,11 +32,11 @@ def test_a_host_without_an_amd_gpu_has_a_reason(tree: Tree) -> None:
     tree.link("sys/class/drm/card0", f"../../{folder.removeprefix('sys/')}/drm/card0")
     tree.link(f"{folder}/drm/card0/device", "../..")
     with pytest.raises(Unsupported, match="no AMD GPU"):
-        opened(amdgpu.sources, tree.roots, "amdgpu")
+        open_source(amdgpu.sources, tree.roots, "amdgpu")
 
 
 def test_a_data_centre_card(source: Source) -> None:
-    observed = {label: value for label, value in values(source).items() if "card0" in label}
+    observed = {label: value for label, value in read_values(source).items() if "card0" in label}
     assert observed.pop("gpu.memory.used{card0}") == pytest.approx(96 << 30, rel=0.05)
     assert observed == {
         "gpu.utilization{card0}": 82, "gpu.memory.utilization{card0}": 30,
@@ -51,7 +51,7 @@ def test_a_data_centre_card(source: Source) -> None:
 
 
 def test_a_card_with_fewer_sensors(source: Source) -> None:
-    observed = {label: value for label, value in values(source).items() if "card1" in label}
+    observed = {label: value for label, value in read_values(source).items() if "card1" in label}
     assert observed["gpu.clock.sm{card1}"] == 2.1e9  # the sensor's, not the level asked for
     assert observed["gpu.power{card1}"] == pytest.approx(85)  # the average: it has no other
     assert observed["gpu.temperature{card1}"] == 54
@@ -63,7 +63,7 @@ def test_errors_of_the_memory_and_of_other_blocks(tree: Tree, source: Source) ->
     folder = "sys/devices/pci0000:c1/0000:c1:00.0/ras"
     tree.write(f"{folder}/umc_err_count", "ue: 1\nce: 12\nde: 0\n")
     tree.write(f"{folder}/gfx_err_count", "ue: 2\nce: 0\n")
-    observed = values(source)
+    observed = read_values(source)
     assert observed["gpu.ecc.corrected.volatile{card0}"] == 12
     assert observed["gpu.ecc.uncorrected.volatile{card0}"] == 1
     assert observed["gpu.ras.uncorrected{card0/gfx}"] == 2
@@ -72,14 +72,14 @@ def test_errors_of_the_memory_and_of_other_blocks(tree: Tree, source: Source) ->
 def test_a_sleeping_card_is_left_alone(tree: Tree, source: Source) -> None:
     status = "sys/devices/pci0000:c3/0000:c3:00.0/power/runtime_status"
     tree.write(status, "suspended\n")
-    assert not any("card1" in label for label in values(source))
+    assert not any("card1" in label for label in read_values(source))
     tree.write(status, "active\n")
-    assert values(source)["gpu.utilization{card1}"] is not None
+    assert read_values(source)["gpu.utilization{card1}"] is not None
 
 
 def test_a_card_that_is_unplugged_leaves_the_other(tree: Tree, source: Source) -> None:
     tree.remove("sys/class/drm/card0")
-    observed = values(source)
+    observed = read_values(source)
     assert observed
     assert all("card1" in label for label in observed)
 

@@ -10,14 +10,14 @@ from reveal_collector.kernel.errors import LayoutChanged, Unsupported
 from reveal_collector.sources import edac
 from support.hosts.edac import add_edac
 from support.hosts.tree import Tree
-from support.source_reader import opened, values
+from support.source_reader import open_source, read_values
 
 MC = "sys/devices/system/edac/mc"
 
 
 def test_a_host_without_edac_has_a_reason(tree: Tree) -> None:
     with pytest.raises(Unsupported, match="no memory controller"):
-        opened(edac.sources, tree.roots, "edac")
+        open_source(edac.sources, tree.roots, "edac")
 
 
 def test_errors_are_counted_by_controller_and_module(tree: Tree) -> None:
@@ -26,7 +26,7 @@ def test_errors_are_counted_by_controller_and_module(tree: Tree) -> None:
     tree.write(f"{MC}/mc1/dimm2/dimm_ce_count", 6)
     tree.write(f"{MC}/mc1/ce_noinfo_count", 1)
     tree.write(f"{MC}/mc0/dimm0/dimm_ue_count", 1)
-    observed = values(opened(edac.sources, tree.roots, "edac"))
+    observed = read_values(open_source(edac.sources, tree.roots, "edac"))
     assert len(observed) == 2 * (4 + 4 * 2)
     assert {label: value for label, value in observed.items() if value} == {
         "memory.ecc.correctable{mc1}": 7,
@@ -38,7 +38,7 @@ def test_errors_are_counted_by_controller_and_module(tree: Tree) -> None:
 
 def test_modules_of_a_driver_that_sees_ranks(tree: Tree) -> None:
     add_edac(tree, 1, 2, shape="rank", labels=False)
-    observed = values(opened(edac.sources, tree.roots, "edac"))
+    observed = read_values(open_source(edac.sources, tree.roots, "edac"))
     assert {label for label in observed if "dimm" in label} == {
         f"memory.ecc.dimm.{kind}{{mc0/rank{rank}}}"
         for rank in range(2)
@@ -49,7 +49,7 @@ def test_modules_of_a_driver_that_sees_ranks(tree: Tree) -> None:
 def test_rows_of_an_old_kernel(tree: Tree) -> None:
     add_edac(tree, 1, 1, shape="csrow")
     tree.write(f"{MC}/mc0/csrow0/ch1_ce_count", 3)
-    observed = values(opened(edac.sources, tree.roots, "edac"))
+    observed = read_values(open_source(edac.sources, tree.roots, "edac"))
     label = "CPU_SrcID#0_MC#0_Chan#0_DIMM#0"
     assert observed[f"memory.ecc.dimm.correctable{{mc0/csrow0/ch1 {label}}}"] == 3
     assert observed["memory.ecc.dimm.uncorrectable{mc0/csrow0}"] == 0
@@ -57,7 +57,7 @@ def test_rows_of_an_old_kernel(tree: Tree) -> None:
 
 def test_firmware_first_and_a_driver_loaded_later(tree: Tree) -> None:
     add_edac(tree, 1, 16, driver="ghes_edac")
-    source = opened(edac.sources, tree.roots, "edac")
+    source = open_source(edac.sources, tree.roots, "edac")
     assert len(source.channels) == 4 + 16 * 2
     add_edac(tree, 2, 4)
     with pytest.raises(LayoutChanged):
@@ -68,11 +68,11 @@ def test_firmware_first_and_a_driver_loaded_later(tree: Tree) -> None:
 
 def test_an_error_shows_within_ten_readings_of_a_quiet_module(tree: Tree) -> None:
     add_edac(tree, 1, 8)
-    source = opened(edac.sources, tree.roots, "edac")
+    source = open_source(edac.sources, tree.roots, "edac")
     for _ in range(12):
         source.read()
     tree.write(f"{MC}/mc0/dimm5/dimm_ce_count", 2)
-    readings = [values(source) for _ in range(10)]
+    readings = [read_values(source) for _ in range(10)]
     label = "memory.ecc.dimm.correctable{mc0/dimm5 CPU_SrcID#0_MC#0_Chan#5_DIMM#0}"
     assert readings[-1][label] == 2
 

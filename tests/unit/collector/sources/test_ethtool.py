@@ -19,7 +19,7 @@ from reveal_collector.readers.source import Roots
 from reveal_collector.sources import ethtool
 from reveal_contract.catalogue import find
 from support.hosts.tree import Tree
-from support.source_reader import opened, values
+from support.source_reader import open_source, read_values
 
 MLX5 = {
     "rx_packets": 5, "rx_out_of_buffer": 7, "rx0_buff_alloc_err": 1, "rx_buff_alloc_err": 2,
@@ -96,7 +96,7 @@ def test_cards_are_interfaces_with_a_device(tree: Tree) -> None:
 
 def test_cards_of_another_hosts_files_are_not_asked(tree: Tree) -> None:
     with pytest.raises(Unsupported, match="machine itself"):
-        opened(ethtool.sources, tree.roots, "ethtool")
+        open_source(ethtool.sources, tree.roots, "ethtool")
 
 
 def test_answers_as_the_kernel_packs_them() -> None:
@@ -175,10 +175,10 @@ def test_the_loopback_interface_counts_nothing() -> None:
 def test_this_machines_card_as_a_source() -> None:
     live_card()
     try:
-        source = opened(ethtool.sources, Roots(), "ethtool")
+        source = open_source(ethtool.sources, Roots(), "ethtool")
     except Unsupported as refusal:
         pytest.skip(refusal.reason)
-    before, after = values(source), values(source)
+    before, after = read_values(source), read_values(source)
     source.close()
     assert set(before) == set(after)
     assert all(after[label] >= before[label] for label in before)  # type: ignore[operator]

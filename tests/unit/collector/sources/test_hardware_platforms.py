@@ -44,7 +44,7 @@ def platforms(server: Tree) -> dict[str, str]:
         (cpuinfo.TURIN, "Zen 5"),
         (cpuinfo.NEOVERSE_N1, "Neoverse N1"),
         (cpuinfo.NEOVERSE_V2, "Neoverse V1, N2, V2, N3, V3"),
-        (cpuinfo.AMPERE_ONE, "generic"),
+        (cpuinfo.AMPEREONE, "generic"),
     ],
 )
 def test_the_cpu_chooses_the_table(

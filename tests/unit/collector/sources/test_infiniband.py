@@ -15,7 +15,7 @@ from reveal_contract.catalogue import find
 from reveal_contract.metric import Harm, Lane
 from support.hosts.infiniband import Adapter, add_adapter
 from support.hosts.tree import Tree
-from support.source_reader import opened, values
+from support.source_reader import open_source, read_values
 
 ROCE = Adapter("mlx5_1", "sys/devices/pci0000:29/0000:29:00.0", ethernet=True, netdev="eth2",
                ip="10.1.2.3", rate="100 Gb/sec (4X EDR)")  # fmt: skip
@@ -24,16 +24,16 @@ ROCE = Adapter("mlx5_1", "sys/devices/pci0000:29/0000:29:00.0", ethernet=True, n
 def test_a_host_without_ports_has_a_reason(tree: Tree) -> None:
     for name in ("infiniband", "infiniband-errors"):
         with pytest.raises(Unsupported, match="no InfiniBand"):
-            opened(infiniband.sources, tree.roots, name)
+            open_source(infiniband.sources, tree.roots, name)
 
 
 def test_data_is_counted_in_words_of_four_bytes(tree: Tree) -> None:
     ports = add_adapter(tree, Adapter(bytes_a_second=4_000_000))
-    source = opened(infiniband.sources, tree.roots, "infiniband")
+    source = open_source(infiniband.sources, tree.roots, "infiniband")
     assert source.lane is Lane.FAST  # files in memory are cheap
-    before = values(source)
+    before = read_values(source)
     tree.advance(1.0)
-    after = values(source)
+    after = read_values(source)
     label = "network.infiniband.tx_bytes{mlx5_0/1}"
     first, second = before[label], after[label]
     assert first is not None
@@ -44,7 +44,7 @@ def test_data_is_counted_in_words_of_four_bytes(tree: Tree) -> None:
         for name in ("rx_bytes", "tx_bytes", "rx_packets", "tx_packets")
     }
     tree.write(f"{ports}/1/counters/port_xmit_data", 2**32 - 1)
-    assert values(source)[label] is None  # stuck at 32 bits
+    assert read_values(source)[label] is None  # stuck at 32 bits
 
 
 def test_expensive_counters_have_their_own_thread(
@@ -52,7 +52,7 @@ def test_expensive_counters_have_their_own_thread(
 ) -> None:
     monkeypatch.setattr(infiniband, "FAST_MEDIAN_NS", 0)
     add_adapter(tree, Adapter())
-    source = opened(infiniband.sources, tree.roots, "infiniband")
+    source = open_source(infiniband.sources, tree.roots, "infiniband")
     try:
         assert source.lane is Lane.SLOW
         assert {channel.lane for channel in source.channels} == {Lane.SLOW}
@@ -67,9 +67,9 @@ def test_errors_state_and_the_drivers_own_counters(tree: Tree) -> None:
     tree.write(f"{ports}/1/counters/link_downed", 2)
     tree.write(f"{ports}/1/counters/symbol_error", 65_535)  # 16 bits: it counts no more
     tree.write(f"{ports}/1/hw_counters/out_of_sequence", 9)
-    source = opened(infiniband.sources, tree.roots, "infiniband-errors")
+    source = open_source(infiniband.sources, tree.roots, "infiniband-errors")
     try:
-        observed = values(source)
+        observed = read_values(source)
         assert observed["network.infiniband.state{mlx5_0/1}"] == 4
         assert observed["network.infiniband.phys_state{mlx5_0/1}"] == 5
         assert observed["network.infiniband.rate{mlx5_0/1}"] == 400e9
@@ -80,7 +80,7 @@ def test_errors_state_and_the_drivers_own_counters(tree: Tree) -> None:
                        if "multicast" not in label)  # fmt: skip
         tree.write(f"{ports}/1/state", "1: DOWN\n")
         tree.write(f"{ports}/1/rate", "garbled\n")
-        observed = values(source)
+        observed = read_values(source)
         assert observed["network.infiniband.state{mlx5_0/1}"] == 1
         assert observed["network.infiniband.rate{mlx5_0/1}"] is None
     finally:
@@ -100,7 +100,7 @@ def test_a_stuck_counter_is_missing_and_reported_once(
 
 def test_a_device_that_comes_and_goes_leaves_the_other(tree: Tree) -> None:
     add_adapter(tree, Adapter())
-    source = opened(infiniband.sources, tree.roots, "infiniband")
+    source = open_source(infiniband.sources, tree.roots, "infiniband")
     add_adapter(tree, ROCE)
     with pytest.raises(LayoutChanged):
         source.read()

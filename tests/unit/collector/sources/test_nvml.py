@@ -22,11 +22,11 @@ from reveal_collector.sources.nvml import sources
 from reveal_contract.catalogue import find
 from reveal_contract.time_units import NS_PER_SECOND
 from support.fake_nvml import GIB, Script, old_card, partitioned
-from support.nvml_poller import Watch, base_unit
+from support.nvml_poller import SteppedPoller, base_unit
 
 
 def test_what_a_card_uses_is_there_in_base_units(script: Script) -> None:
-    watch = Watch()
+    watch = SteppedPoller()
     assert base_unit(watch, QUICK, "gpu.utilization", "1") == 91
     assert base_unit(watch, QUICK, "gpu.memory.used") == 60 * GIB
     assert base_unit(watch, QUICK, "gpu.power") == pytest.approx(412.0)
@@ -43,7 +43,7 @@ def test_what_a_card_uses_is_there_in_base_units(script: Script) -> None:
 
 
 def test_every_figure_is_of_the_catalogue_and_in_its_lane(script: Script) -> None:
-    watch = Watch(profiling=True)
+    watch = SteppedPoller(profiling=True)
     for board, lane in ((QUICK, "fast"), (STATE, "slow"), (SUBJECTS, "slow")):
         for channel in watch.poller.snapshots[board].channels:
             assert channel.kind is find(channel.metric).kind
@@ -52,7 +52,7 @@ def test_every_figure_is_of_the_catalogue_and_in_its_lane(script: Script) -> Non
 
 def test_each_reason_to_throttle_is_a_state(script: Script) -> None:
     script.change({"0.reasons": "0xC8"})
-    watch = Watch()
+    watch = SteppedPoller()
     states = {key: value for key, value in watch.figures().items() if key[0].startswith("gpu.thr")}
     on = {metric for (metric, gpu), value in states.items() if gpu == "0" and value == 1}
     assert on == {
@@ -65,7 +65,7 @@ def test_each_reason_to_throttle_is_a_state(script: Script) -> None:
 def test_an_old_card_gives_what_it_has_by_older_calls(script: Script) -> None:
     script.answers = {}
     script.change(old_card())
-    watch = Watch()
+    watch = SteppedPoller()
     assert base_unit(watch, QUICK, "gpu.power") == pytest.approx(61.0)
     assert base_unit(watch, QUICK, "gpu.memory.used") == GIB
     assert base_unit(watch, STATE, "gpu.fan") == 31
@@ -75,7 +75,7 @@ def test_an_old_card_gives_what_it_has_by_older_calls(script: Script) -> None:
 
 
 def test_values_follow_the_driver_each_with_its_period(script: Script) -> None:
-    watch = Watch()
+    watch = SteppedPoller()
     script.change({"0.utilization": 7, "0.temperature.0": 80, "0.power.limit": 300_000})
     watch.run(0.1)
     assert watch.figures(QUICK)["gpu.utilization", "0"] == 7
@@ -88,7 +88,7 @@ def test_values_follow_the_driver_each_with_its_period(script: Script) -> None:
 
 
 def test_a_figure_that_fails_is_missing_and_comes_back(script: Script) -> None:
-    watch = Watch()
+    watch = SteppedPoller()
     script.change({"0.call.nvmlDeviceGetUtilizationRates": 999})
     watch.run(0.2)
     assert watch.figures(QUICK)["gpu.utilization", "0"] is None
@@ -100,7 +100,7 @@ def test_a_figure_that_fails_is_missing_and_comes_back(script: Script) -> None:
 
 
 def test_a_lost_gpu_is_reported_and_the_others_go_on(script: Script) -> None:
-    watch = Watch()
+    watch = SteppedPoller()
     script.change({"0.call.*": 15})
     watch.run(1.5)
     state, quick = watch.figures(), watch.figures(QUICK)
@@ -117,14 +117,14 @@ def test_a_lost_gpu_is_reported_and_the_others_go_on(script: Script) -> None:
 
 
 def test_a_gpu_that_fails_without_a_name_for_it_is_lost_too(script: Script) -> None:
-    watch = Watch()
+    watch = SteppedPoller()
     script.change({"1.call.*": 999})
     watch.run(4)
     assert watch.figures()["gpu.lost", "1"] == 1
 
 
 def test_xid_errors_are_counted_by_code_and_kind(script: Script) -> None:
-    watch = Watch()
+    watch = SteppedPoller()
     assert watch.figures()["gpu.xid.hardware", "0"] == 0
     script.change({"xid.0": "0 79", "xid.1": "1 13", "xid.2": "0 79"})
     watch.run(1.1)
@@ -141,7 +141,7 @@ def test_xid_errors_are_counted_by_code_and_kind(script: Script) -> None:
 def test_parts_of_a_gpu_are_known_by_their_uuid(script: Script) -> None:
     script.answers = {}
     script.change(partitioned(1, 2))
-    watch = Watch(profiling=True)
+    watch = SteppedPoller(profiling=True)
     quick = watch.figures(QUICK)
     assert quick["gpu.memory.used", "0/MIG-0001"] == GIB
     assert quick["gpu.memory.used", "0"] == 60 * GIB
@@ -161,8 +161,8 @@ def test_parts_of_a_gpu_are_known_by_their_uuid(script: Script) -> None:
 
 
 def test_profiling_is_off_unless_asked_for(script: Script) -> None:
-    assert ("gpu.sm.active", "0") not in Watch().figures()
-    watch = Watch(profiling=True)
+    assert ("gpu.sm.active", "0") not in SteppedPoller().figures()
+    watch = SteppedPoller(profiling=True)
     watch.run(2.5)
     assert base_unit(watch, STATE, "gpu.sm.occupancy") == pytest.approx(41.25)
 
@@ -178,7 +178,7 @@ def test_memory_and_time_are_booked_to_subjects(script: Script, tmp_path: Path) 
         "1.process.1": f"300 {GIB} c", "1.process.2": f"999 {GIB} c",
         "0.busy.0": "100 5 40", "0.busy.1": "100 6 60", "1.busy.0": "100 6 25",
     })  # fmt: skip
-    watch = Watch(Roots(proc=proc))
+    watch = SteppedPoller(Roots(proc=proc))
     found = watch.figures(SUBJECTS)
     train = "/system.slice/train.service"
     assert found["gpu.subject.memory_used", train] == 4 * GIB
@@ -191,7 +191,7 @@ def test_memory_and_time_are_booked_to_subjects(script: Script, tmp_path: Path) 
 
 def test_a_subject_that_left_has_zero_memory_for_a_while(script: Script) -> None:
     script.change({"0.process.0": f"{os.getpid()} {GIB} c"})
-    watch = Watch(subject_of_pid=lambda pid: "default/train")
+    watch = SteppedPoller(subject_of_pid=lambda pid: "default/train")
     assert watch.figures(SUBJECTS)["gpu.subject.memory_used", "default/train"] == GIB
     script.change({"0.process.0": None})
     watch.run(12)
@@ -202,7 +202,7 @@ def test_a_subject_that_left_has_zero_memory_for_a_while(script: Script) -> None
 
 def test_a_process_with_unknown_memory_makes_the_sum_missing(script: Script) -> None:
     script.change({"0.process.0": f"{os.getpid()} {GIB} c", "1.process.0": f"{os.getpid()} -1 c"})
-    watch = Watch(subject_of_pid=lambda pid: "default/train")
+    watch = SteppedPoller(subject_of_pid=lambda pid: "default/train")
     assert watch.figures(SUBJECTS)["gpu.subject.memory_used", "default/train"] is None
 
 
@@ -219,7 +219,7 @@ def test_facts_of_the_gpus(script: Script, tmp_path: Path) -> None:
 
 def test_an_expensive_query_of_a_card_is_slowed_and_reported(script: Script) -> None:
     script.change({"0.delay.nvmlDeviceGetClockInfo": 6_000})
-    watch = Watch(timed=True)
+    watch = SteppedPoller(timed=True)
     watch.run(2)
     messages = watch.poller.degraded
     assert {phrase.partition(" is")[0] for phrase in messages} == {
@@ -234,7 +234,7 @@ def test_an_expensive_query_of_a_card_is_slowed_and_reported(script: Script) -> 
 
 def test_a_list_of_answers_is_followed_over_errors(script: Script) -> None:
     script.change({"0.utilization": "5 ? 7", "at": 0})
-    watch = Watch()
+    watch = SteppedPoller()
     found = []
     for index in range(4):
         script.change({"at": index})

@@ -22,7 +22,7 @@ from support.hosts.pci import (
     add_function,
 )
 from support.hosts.tree import Tree
-from support.source_reader import opened, reading, values
+from support.source_reader import open_source, read_values, source_opened
 
 TURNS = 10  # readings within which a quiet file, and what there is, is looked at
 CARD = Function("0000:18:00.0", GPU, port="0000:17:01.0")
@@ -67,9 +67,9 @@ def test_address_of_what_lies_below_a_device(tree: Tree) -> None:
 def test_a_lost_lane_shows_against_what_both_ends_can(tree: Tree) -> None:
     add_function(tree, Function("0000:18:00.0", GPU, width=8, port="0000:17:01.0"))
     tree.write("sys/devices/pci0000:17/0000:17:01.0/max_link_speed", "16.0 GT/s PCIe\n")
-    source = opened(pcie.sources, tree.roots, "pcie")
+    source = open_source(pcie.sources, tree.roots, "pcie")
     where = "{0000:18:00.0 nvidia}"
-    assert values(source) == {
+    assert read_values(source) == {
         f"gpu.pcie.width{where}": 8,
         f"gpu.pcie.width_maximum{where}": 16,
         f"gpu.pcie.speed{where}": 32e9,
@@ -82,14 +82,14 @@ def test_a_link_that_is_down_has_no_width(tree: Tree) -> None:
     tree.write(f"{function}/current_link_width", 0)
     tree.write(f"{function}/current_link_speed", "Unknown\n")
     tree.write(f"{function}/max_link_width", 255)
-    observed = values(opened(pcie.sources, tree.roots, "pcie"))
+    observed = read_values(open_source(pcie.sources, tree.roots, "pcie"))
     gone = {label.partition("{")[0] for label, value in observed.items() if value is None}
     assert gone == {f"storage.pcie.{name}" for name in ("width", "speed", "width_maximum")}
 
 
 def test_a_card_plugged_in_later(tree: Tree) -> None:
     add_function(tree, CARD)
-    source = opened(pcie.sources, tree.roots, "pcie")
+    source = open_source(pcie.sources, tree.roots, "pcie")
     add_function(tree, Function("0000:50:00.0", NVME, "nvme"))
     with pytest.raises(LayoutChanged):
         source.read()
@@ -101,7 +101,7 @@ def test_virtual_machines_have_neither(tree: Tree) -> None:
     tree.link("sys/bus/pci/devices/0000:00:03.0", "../../../devices/pci0000:00/0000:00:03.0")
     for name in ("pcie", "aer"):
         with pytest.raises(Unsupported, match="no PCIe"):
-            opened(pcie.sources, tree.roots, name)
+            open_source(pcie.sources, tree.roots, name)
 
 
 def test_speed_of_an_idle_gpu_is_no_harm_but_a_lost_lane_is() -> None:
@@ -114,8 +114,8 @@ def test_errors_are_counted_for_both_ends_of_a_link(tree: Tree) -> None:
     function = add_function(tree, CARD)
     add_errors(tree, function, BadTLP=3, RxErr=1)
     add_errors(tree, function.rpartition("/")[0], Timeout=2)
-    with reading(pcie.sources, tree.roots, "aer") as source:
-        observed = values(source)
+    with source_opened(pcie.sources, tree.roots, "aer") as source:
+        observed = read_values(source)
     assert {label: value for label, value in observed.items() if value} == {
         "gpu.pcie.aer.correctable{0000:18:00.0 nvidia}": 4,
         "gpu.pcie.aer.correctable.bad_tlp{0000:18:00.0 nvidia}": 3,
@@ -129,7 +129,7 @@ def test_errors_are_counted_for_both_ends_of_a_link(tree: Tree) -> None:
 def test_two_functions_of_a_card_share_their_port(tree: Tree) -> None:
     for number in range(2):
         add_function(tree, Function(f"0000:3b:00.{number}", NETWORK, "ice", port="0000:3a:00.0"))
-    with reading(pcie.sources, tree.roots, "aer") as source:
+    with source_opened(pcie.sources, tree.roots, "aer") as source:
         channels = source.channels
     instances = {channel.instance for channel in channels}
     assert instances == {"0000:3b:00.0 ice", "0000:3b:00.1 ice", "0000:3a:00.0 above ice"}
@@ -139,11 +139,11 @@ def test_two_functions_of_a_card_share_their_port(tree: Tree) -> None:
 def test_an_error_gets_a_column_by_name_with_its_first_event(tree: Tree) -> None:
     function = add_function(tree, CARD)
     total = "gpu.pcie.aer.nonfatal{0000:18:00.0 nvidia}"
-    with reading(pcie.sources, tree.roots, "aer") as source:
-        before = values(source)
+    with source_opened(pcie.sources, tree.roots, "aer") as source:
+        before = read_values(source)
         add_errors(tree, function, CmpltTO=1)
         for _ in range(2 * TURNS):
-            observed = values(source)
+            observed = read_values(source)
     assert before[total] == 0
     assert observed[total] == 1
     assert len(observed) == len(before) + 2  # CmpltTO is in both files of uncorrected errors

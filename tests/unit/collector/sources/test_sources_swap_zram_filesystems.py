@@ -15,7 +15,7 @@ from reveal_collector.readers.source import Roots
 from reveal_collector.sources import filesystems, swaps, zram
 from support.hosts.swap import add_swaps, add_zram
 from support.hosts.tree import Tree
-from support.source_reader import opened, values
+from support.source_reader import open_source, read_values
 
 TABLE = r"""22 27 0:21 / /proc rw,relatime - proc proc rw
 27 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw,discard
@@ -34,7 +34,7 @@ short line - ext4
 
 def test_swap_by_device(tree: Tree) -> None:
     add_swaps(tree, ("/dev/dm-1", 8 << 30, 3 << 30), (r"/swap\040file", 1 << 30, 0))
-    assert values(opened(swaps.sources, tree.roots, "swaps")) == {
+    assert read_values(open_source(swaps.sources, tree.roots, "swaps")) == {
         "memory.swap.size{/dev/dm-1}": 8 << 30, "memory.swap.used{/dev/dm-1}": 3 << 30,
         "memory.swap.priority{/dev/dm-1}": -2,
         "memory.swap.size{/swap file}": 1 << 30, "memory.swap.used{/swap file}": 0,
@@ -44,7 +44,7 @@ def test_swap_by_device(tree: Tree) -> None:
 
 def test_swap_switched_on_while_running(tree: Tree) -> None:
     add_swaps(tree)
-    source = opened(swaps.sources, tree.roots, "swaps")
+    source = open_source(swaps.sources, tree.roots, "swaps")
     assert source.channels == ()
     add_swaps(tree, ("/dev/dm-1", 8 << 30, 0))
     with pytest.raises(LayoutChanged):
@@ -59,7 +59,7 @@ def test_a_swap_file_that_was_removed_in_use() -> None:
 
 def test_a_kernel_without_swap(tree: Tree) -> None:
     with pytest.raises(Unsupported, match="swaps"):
-        opened(swaps.sources, tree.roots, "swaps")
+        open_source(swaps.sources, tree.roots, "swaps")
 
 
 @pytest.mark.root
@@ -67,7 +67,7 @@ def test_swap_of_this_kernel(tmp_path: Path) -> None:
     file = tmp_path / "swap"
     file.write_bytes(bytes(1 << 20))
     file.chmod(0o600)
-    source = opened(swaps.sources, Roots(), "swaps")
+    source = open_source(swaps.sources, Roots(), "swaps")
     before = set(source.channels)
     try:
         for command in ("mkswap", "swapon"):
@@ -75,13 +75,13 @@ def test_swap_of_this_kernel(tmp_path: Path) -> None:
     except (OSError, subprocess.CalledProcessError) as error:
         pytest.skip(f"swap cannot be switched on here: {error}")
     try:
-        observed = values(source)
+        observed = read_values(source)
         mine = {label: value for label, value in observed.items() if str(file) in label}
         assert 0 < (mine[f"memory.swap.size{{{file}}}"] or 0) < 1 << 20  # less its header
         assert mine[f"memory.swap.used{{{file}}}"] == 0
     finally:
         subprocess.run(["swapoff", str(file)], check=True, capture_output=True)
-    values(source)
+    read_values(source)
     assert set(source.channels) == before
 
 
@@ -93,7 +93,7 @@ def test_any_text_is_a_table_of_swaps(text: str) -> None:
 @pytest.mark.parametrize("columns", [7, 8, 9])
 def test_zram_of_three_kernels(tree: Tree, columns: int) -> None:
     add_zram(tree, columns=columns)
-    observed = values(opened(zram.sources, tree.roots, "zram"))
+    observed = read_values(open_source(zram.sources, tree.roots, "zram"))
     assert len(observed) == columns + 4
     assert observed["memory.zram.original{zram0}"] == 15 << 28
     assert observed["memory.zram.used_maximum{zram0}"] == 2 << 30
@@ -103,14 +103,14 @@ def test_zram_of_three_kernels(tree: Tree, columns: int) -> None:
 
 def test_zram_with_a_backing_device(tree: Tree) -> None:
     add_zram(tree, 1, backing=True)
-    observed = values(opened(zram.sources, tree.roots, "zram"))
+    observed = read_values(open_source(zram.sources, tree.roots, "zram"))
     assert observed["memory.zram.backing.used{zram1}"] == 256 * 4096
     assert observed["memory.zram.backing.written{zram1}"] == 400 * 4096
 
 
 def test_zram_added_and_removed(tree: Tree) -> None:
     add_zram(tree)
-    source = opened(zram.sources, tree.roots, "zram")
+    source = open_source(zram.sources, tree.roots, "zram")
     add_zram(tree, 1)
     with pytest.raises(LayoutChanged):
         source.read()
@@ -119,14 +119,14 @@ def test_zram_added_and_removed(tree: Tree) -> None:
         source.read()
     assert {channel.instance for channel in source.channels} == {"zram1"}
     with pytest.raises(Unsupported, match="no zram"):
-        opened(zram.sources, Tree(tree.root / "other").roots, "zram")
+        open_source(zram.sources, Tree(tree.root / "other").roots, "zram")
 
 
 def test_zram_that_is_garbled_is_missing(tree: Tree) -> None:
     add_zram(tree)
-    source = opened(zram.sources, tree.roots, "zram")
+    source = open_source(zram.sources, tree.roots, "zram")
     tree.write("sys/block/zram0/mm_stat", "1 2 x\n")
-    observed = values(source)
+    observed = read_values(source)
     assert observed["memory.zram.original{zram0}"] is None
     assert observed["memory.zram.failed_reads{zram0}"] == 0
 
@@ -159,15 +159,15 @@ def test_paths_come_back_as_they_are(path: str) -> None:
 
 def test_file_systems_of_another_hosts_files_are_not_asked(tree: Tree) -> None:
     with pytest.raises(Unsupported, match="machine itself"):
-        opened(filesystems.sources, tree.roots, "filesystems")
+        open_source(filesystems.sources, tree.roots, "filesystems")
 
 
 def test_free_space_here_is_that_of_df() -> None:
     try:
-        source = opened(filesystems.sources, Roots(), "filesystems")
+        source = open_source(filesystems.sources, Roots(), "filesystems")
     except Unsupported as refusal:
         pytest.skip(refusal.reason)
-    observed = values(source)
+    observed = read_values(source)
     mount = source.channels[0].instance
     try:
         done = subprocess.run(

@@ -10,7 +10,7 @@ from reveal_collector.readers.source import Roots
 from reveal_collector.sources import psi
 from reveal_collector.subjects.cgroup_files import node_container_root
 from support.hosts.tree import Tree
-from support.source_reader import opened, values
+from support.source_reader import open_source, read_values
 
 
 def waited(seconds: int) -> str:
@@ -28,7 +28,7 @@ def machine(tree: Tree) -> Tree:
 
 
 def stalled(tree: Tree) -> float | None:
-    return values(opened(psi.sources, tree.roots, "psi"))["storage.pressure.some"]
+    return read_values(open_source(psi.sources, tree.roots, "psi"))["storage.pressure.some"]
 
 
 def test_the_machines_root_has_the_machines_pressure(machine: Tree) -> None:

@@ -20,7 +20,7 @@ from reveal_contract.kube.errors import (
 )
 from support.fake_kube import FakeKube
 from support.finding_factory import changed, finding, opened, resolved
-from support.kube_sink_harness import Bench
+from support.kube_sink_harness import SinkHarness
 
 
 @pytest.fixture(autouse=True)
@@ -32,13 +32,13 @@ def _hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    result = Bench(tmp_path)
+def bench(tmp_path: Path) -> Iterator[SinkHarness]:
+    result = SinkHarness(tmp_path)
     yield result
     result.sink.close()
 
 
-def test_a_finding_has_a_report_and_an_event_and_is_resolved(bench: Bench) -> None:
+def test_a_finding_has_a_report_and_an_event_and_is_resolved(bench: SinkHarness) -> None:
     bench.update(opened())
     bench.until(lambda: bench.api.reasons() == ["AnomalyDetected"])
     stored = bench.api.reports["p-n1-cpu-1"]
@@ -57,7 +57,7 @@ def test_a_finding_has_a_report_and_an_event_and_is_resolved(bench: Bench) -> No
     assert bench.sink.counts()["report created"] == 1
 
 
-def test_an_event_on_the_pod_too(bench: Bench) -> None:
+def test_an_event_on_the_pod_too(bench: SinkHarness) -> None:
     bench.update(opened(pods=(Pod("ns", "train-0", "pod-uid", "", 80, 50, Confidence.MEASURED),)))
     bench.until(lambda: len(bench.api.events) == 2)
     on_pod = next(e for e in bench.api.events.values() if e["regarding"]["kind"] == "Pod")
@@ -65,7 +65,7 @@ def test_an_event_on_the_pod_too(bench: Bench) -> None:
     assert on_pod["regarding"]["uid"] == "pod-uid"
 
 
-def test_a_node_that_the_api_does_not_know_has_its_event_all_the_same(bench: Bench) -> None:
+def test_a_node_that_the_api_does_not_know_has_its_event_all_the_same(bench: SinkHarness) -> None:
     bench.update(opened("gpu-1", node_name="elsewhere"))
     bench.until(lambda: len(bench.api.events) == 1)
     (event,) = bench.api.events.values()
@@ -86,7 +86,7 @@ def test_an_outage_in_any_step_repeats_nothing(call: str, tmp_path: Path) -> Non
         )
 
     api.fail = fail
-    bench = Bench(tmp_path, api)
+    bench = SinkHarness(tmp_path, api)
     bench.update(opened())
     bench.until(lambda: api.reasons() == ["AnomalyDetected"] and bench.idle())
     assert [name for name, _ in api.calls].count("create_report") == 1 + 3 * (
@@ -97,7 +97,7 @@ def test_an_outage_in_any_step_repeats_nothing(call: str, tmp_path: Path) -> Non
     bench.sink.close()
 
 
-def test_a_persistent_error_of_an_event_stops_no_other_and_is_given_up(bench: Bench) -> None:
+def test_a_persistent_error_of_an_event_stops_no_other_and_is_given_up(bench: SinkHarness) -> None:
     """A broken webhook of a namespace answers an Event with 500 for days."""
     bad = Pod("broken", "train-0", "u", "", 80, 50, Confidence.MEASURED)
     post = bench.api.create_event
@@ -117,7 +117,7 @@ def test_a_persistent_error_of_an_event_stops_no_other_and_is_given_up(bench: Be
     bench.until(lambda: bench.api.reasons().count("AnomalyResolved") == 1)
 
 
-def test_the_api_is_unavailable_when_every_request_fails(bench: Bench) -> None:
+def test_the_api_is_unavailable_when_every_request_fails(bench: SinkHarness) -> None:
     bench.until(lambda: ("open_reports", "p") in bench.api.calls)
     bench.api.fail = lambda name, about: UnavailableError("500 etcd", SERVER_ERROR)
     bench.update(*(opened(f"cpu-{n}") for n in range(20)))
@@ -127,7 +127,7 @@ def test_the_api_is_unavailable_when_every_request_fails(bench: Bench) -> None:
     assert len(bench.api.events) == 20
 
 
-def test_a_lost_response_creates_no_duplicate(bench: Bench) -> None:
+def test_a_lost_response_creates_no_duplicate(bench: SinkHarness) -> None:
     """The request arrives, but its response does not."""
     done: set[str] = set()
     create, post = bench.api.create_report, bench.api.create_event
@@ -155,7 +155,7 @@ def test_a_lost_response_creates_no_duplicate(bench: Bench) -> None:
     assert "series" not in next(iter(bench.api.events.values()))
 
 
-def test_while_it_is_away_the_latest_state_wins(bench: Bench) -> None:
+def test_while_it_is_away_the_latest_state_wins(bench: SinkHarness) -> None:
     bench.until(lambda: ("open_reports", "p") in bench.api.calls)
     bench.api.fail = lambda name, about: UnavailableError("connection refused")
     bench.update(opened(), changed(severity=Severity.HIGH))
@@ -175,12 +175,12 @@ def test_while_it_is_away_the_latest_state_wins(bench: Bench) -> None:
 def test_a_restart_delivers_what_waited_once(tmp_path: Path) -> None:
     away = FakeKube()
     away.fail = lambda name, about: UnavailableError("connection refused")
-    first = Bench(tmp_path, away)
+    first = SinkHarness(tmp_path, away)
     first.update(opened())
     first.until((tmp_path / FILE).exists)
     first.sink.close()
     assert (tmp_path / FILE).exists()
-    second = Bench(tmp_path)
+    second = SinkHarness(tmp_path)
     second.until(lambda: second.api.reasons() == ["AnomalyDetected"] and second.idle())
     assert list(second.api.reports) == ["p-n1-cpu-1"]
     second.until(lambda: not (tmp_path / FILE).exists())
@@ -190,13 +190,13 @@ def test_a_restart_delivers_what_waited_once(tmp_path: Path) -> None:
 def test_a_restart_between_report_and_event_sends_the_event(tmp_path: Path) -> None:
     api = FakeKube()
     api.fail = lambda name, about: UnavailableError("503") if name == "create_event" else None
-    first = Bench(tmp_path, api)
+    first = SinkHarness(tmp_path, api)
     first.update(opened())
     first.until(lambda: "apply_report_status" in first.api.writes)
     first.until((tmp_path / FILE).exists)
     first.sink.close()
     api.fail = lambda name, about: None
-    second = Bench(tmp_path, api)
+    second = SinkHarness(tmp_path, api)
     second.until(lambda: api.reasons() == ["AnomalyDetected"] and second.idle())
     second.update(opened())  # the next run finds the same again
     second.until(second.idle)
@@ -207,13 +207,13 @@ def test_a_restart_between_report_and_event_sends_the_event(tmp_path: Path) -> N
 def test_a_take_over_between_report_and_event_sends_the_event(tmp_path: Path) -> None:
     api = FakeKube()
     api.fail = lambda name, about: UnavailableError("503") if name == "create_event" else None
-    first = Bench(tmp_path / "a", api)
+    first = SinkHarness(tmp_path / "a", api)
     first.update(opened())
     first.until(lambda: "apply_report_status" in api.writes)
     first.sink.close()
     api.fail = lambda name, about: None
     for number in range(2):  # the second one does not repeat what the first one reported
-        second = Bench(tmp_path / f"b{number}", api)
+        second = SinkHarness(tmp_path / f"b{number}", api)
         second.update(opened(f"cpu-anew-{number}"))
         second.until(second.idle)
         second.until(lambda: api.reasons() == ["AnomalyDetected"])
@@ -222,7 +222,7 @@ def test_a_take_over_between_report_and_event_sends_the_event(tmp_path: Path) ->
 
 
 def test_the_end_delivers_what_is_left(tmp_path: Path) -> None:
-    bench = Bench(tmp_path)
+    bench = SinkHarness(tmp_path)
     bench.until(lambda: ("open_reports", "p") in bench.api.calls)
     bench.update(opened())
     bench.sink.close()
@@ -232,7 +232,7 @@ def test_the_end_delivers_what_is_left(tmp_path: Path) -> None:
 
 
 def test_a_missing_permission_is_logged_once_and_retried(
-    bench: Bench, caplog: pytest.LogCaptureFixture
+    bench: SinkHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
     bench.until(lambda: ("open_reports", "p") in bench.api.calls)
     bench.api.fail = lambda name, about: ForbiddenError(
@@ -250,7 +250,7 @@ def test_a_profile_that_is_not_there_is_waited_for(
 ) -> None:
     api = FakeKube()
     profile = api.profiles.pop("p")
-    bench = Bench(tmp_path, api)
+    bench = SinkHarness(tmp_path, api)
     bench.update(opened())
     bench.until(lambda: "there is no RevealProfile p" in caplog.text)
     assert api.writes == []
@@ -260,7 +260,7 @@ def test_a_profile_that_is_not_there_is_waited_for(
 
 
 def test_a_report_that_is_not_taken_is_dropped_and_stops_no_other(
-    bench: Bench, caplog: pytest.LogCaptureFixture
+    bench: SinkHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(name: str, about: str) -> Exception | None:
         bad = name == "apply_report_status" and about == "p-n1-bad"
@@ -274,7 +274,7 @@ def test_a_report_that_is_not_taken_is_dropped_and_stops_no_other(
 
 
 def test_events_that_are_not_taken_stop_no_report(
-    bench: Bench, caplog: pytest.LogCaptureFixture
+    bench: SinkHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
     bench.api.fail = lambda name, about: (
         ForbiddenError("403 Forbidden: events") if name == "create_event" else None
@@ -285,7 +285,7 @@ def test_events_that_are_not_taken_stop_no_report(
     assert caplog.text.count("403 Forbidden: events") == 1
 
 
-def test_a_deleted_report_is_created_again(bench: Bench) -> None:
+def test_a_deleted_report_is_created_again(bench: SinkHarness) -> None:
     bench.update(opened())
     bench.until(lambda: bench.idle() and "p-n1-cpu-1" in bench.api.reports)
     bench.api.reports.clear()
@@ -296,10 +296,10 @@ def test_a_deleted_report_is_created_again(bench: Bench) -> None:
 
 def test_another_analyzer_goes_on_with_the_same_report(tmp_path: Path) -> None:
     api = FakeKube()
-    first = Bench(tmp_path / "a", api)
+    first = SinkHarness(tmp_path / "a", api)
     first.update(opened())
     first.until(lambda: api.reasons() == ["AnomalyDetected"])
-    second = Bench(tmp_path / "b", api)
+    second = SinkHarness(tmp_path / "b", api)
     second.observe(shards=frozenset())
     second.observe()
     second.update(
@@ -316,14 +316,14 @@ def test_another_analyzer_goes_on_with_the_same_report(tmp_path: Path) -> None:
 
 
 def test_observing_writes_no_report(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, publish="observe")
+    bench = SinkHarness(tmp_path, publish="observe")
     bench.update(opened())
     bench.sink.close()
     assert bench.api.writes == []
 
 
 def test_the_condition_of_a_node_comes_and_goes(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, node_conditions=True)
+    bench = SinkHarness(tmp_path, node_conditions=True)
     bench.update(opened())
     bench.until(lambda: bench.api.reports and bench.idle())
     assert bench.api.conditions == []
@@ -342,18 +342,18 @@ def test_the_condition_of_a_node_comes_and_goes(tmp_path: Path) -> None:
 
 def test_a_condition_that_an_earlier_run_left_is_taken_away(tmp_path: Path) -> None:
     api = FakeKube()
-    first = Bench(None, api, node_conditions=True)
+    first = SinkHarness(None, api, node_conditions=True)
     first.update(opened(severity=Severity.HIGH))
     first.until(lambda: api.conditions and first.idle())
     first.sink.close()
-    second = Bench(None, api, node_conditions=True)
+    second = SinkHarness(None, api, node_conditions=True)
     second.update(resolved(severity=Severity.HIGH))
     second.until(lambda: len(api.conditions) == 2)
     assert api.conditions[1][1]["$patch"] == "delete"
     second.sink.close()
 
 
-def test_a_write_never_waits_for_the_api(bench: Bench) -> None:
+def test_a_write_never_waits_for_the_api(bench: SinkHarness) -> None:
     def slow(name: str, about: str) -> Exception | None:
         time.sleep(0.3)
         return UnavailableError("timed out")
@@ -368,7 +368,7 @@ def test_a_write_never_waits_for_the_api(bench: Bench) -> None:
 
 
 def test_an_unexpected_exception_costs_an_iteration_and_is_logged(
-    bench: Bench, caplog: pytest.LogCaptureFixture
+    bench: SinkHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
     bench.api.fail = lambda name, about: ZeroDivisionError("a defect")
     bench.update(opened())
