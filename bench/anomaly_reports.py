@@ -26,7 +26,7 @@ from faultbench.sessions import sessions  # noqa: E402
 from reveal_analyzer.node import NodeAnalyzer  # noqa: E402
 from reveal_analyzer.sinks.kube.api import KubernetesApi, connect  # noqa: E402
 from reveal_contract.finding import Evidence, Finding, FindingChange, Hypothesis, Severity, State  # noqa: E402
-from reveal_contract.kube.anomaly_report import MAX_BYTES, Owner  # noqa: E402
+from reveal_contract.kube.anomaly_report import MAX_BYTES, ReportOwner  # noqa: E402
 from reveal_contract.kube.anomaly_report import report as report_of  # noqa: E402
 from reveal_contract.kube.names import API_VERSION, PROFILE_KIND  # noqa: E402
 from reveal_contract.metric import Subsystem  # noqa: E402
@@ -66,7 +66,7 @@ def named(findings: Sequence[Finding]) -> Iterator[Finding]:
         yield replace(finding, id=identity, node_name=f"gpu-node-{number % 1000:04d}.example.com")
 
 
-def write(api: KubernetesApi, findings: Sequence[Finding], owner: Owner) -> list[float]:
+def write(api: KubernetesApi, findings: Sequence[Finding], owner: ReportOwner) -> list[float]:
     """Milliseconds for each: created, then its status."""
     taken = []
     for finding in findings:
@@ -105,7 +105,7 @@ def _bytes(item: Any) -> int:
 def measure(kube: Kube, running: plane.ControlPlane, findings: Sequence[Finding]) -> list[Row]:
     api = connect(running.kubeconfig)
     found = api.profile(PROFILE)["metadata"]
-    owner = Owner(PROFILE, found["uid"], 1)
+    owner = ReportOwner(PROFILE, found["uid"], 1)
     before = _stored(running)
     taken = write(api, list(islice(named(findings), COUNT)), owner)
     path = f"/apis/{API_VERSION}/anomalyreports"

@@ -11,7 +11,7 @@ from pathlib import Path
 from faultbench import npz_recordings
 from reveal_contract import wire
 from reveal_contract.channels import ChannelTable
-from reveal_contract.recording import Reader
+from reveal_contract.recording import RecordingReader
 from reveal_contract.wire import Message
 
 Slice = tuple[Message, ChannelTable]
@@ -46,7 +46,7 @@ def sampled(path: Path, seconds: int) -> Iterator[Slice]:
 
 def recorded(path: Path) -> Iterator[Slice]:
     """All slices of a recording of the collector."""
-    for record in Reader(path):
+    for record in RecordingReader(path):
         if record.table is not None:
             yield wire.decode(record.data, wire.gauges(record.table)), record.table
 

@@ -25,7 +25,7 @@ from reveal_contract import wire
 from reveal_contract.channels import ChannelTable
 from reveal_contract.metric import Kind
 from reveal_contract.names import snake
-from reveal_contract.recording import Reader
+from reveal_contract.recording import RecordingReader
 
 INTERVAL_S, QUIET_S = 12, 2
 UPTIME_S = 0.01  # sysstat takes its intervals from /proc/uptime, which has hundredths
@@ -89,7 +89,7 @@ def with_edges(messages: Sequence[Recorded], begin_ns: int, end_ns: int) -> Inte
 
 def decoded(path: Path) -> Iterator[Recorded]:
     """The slices of a recording, each with its table."""
-    for record in Reader(path):
+    for record in RecordingReader(path):
         if (table := record.table) is not None:
             yield table, wire.decode(record.data, wire.gauges(table))
 

@@ -29,7 +29,7 @@ from reveal_contract.kube.names import POD_VARIABLE
 from reveal_contract.names import REDIS_VARIABLE
 from reveal_contract.redis_address import with_credentials
 from reveal_contract.runtime import logs
-from reveal_contract.runtime.liveness import Pulse
+from reveal_contract.runtime.liveness import LivenessFiles
 from reveal_contract.settings import (
     MODES,
     PUBLISH,
@@ -55,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     stopping = _stop_on_signals(arguments.drain_seconds)
     try:
         settings = settings_of(arguments, os.environ)
-        pulse = Pulse(arguments.run_folder)
+        pulse = LivenessFiles(arguments.run_folder)
         cluster = sink_of(settings, arguments.owner, arguments.kubeconfig, arguments.run_folder)
         worker = build(settings, arguments.jsonl, arguments.owner, pulse, cluster)
         run(worker, stopping, pulse)
@@ -161,7 +161,7 @@ def build(
     settings: AnalyzerSettings,
     jsonl: Path | None,
     owner: str,
-    pulse: Pulse,
+    pulse: LivenessFiles,
     cluster: KubeSink | None = None,
 ) -> Worker:
     """Return the worker with all its parts; metrics are served, nothing is read yet."""
@@ -199,7 +199,7 @@ def build(
     return Worker(reader, analysis, sinks, metrics, fleet, observe)
 
 
-def run(worker: Worker, stopping: Callable[[], bool], pulse: Pulse) -> None:
+def run(worker: Worker, stopping: Callable[[], bool], pulse: LivenessFiles) -> None:
     """Run the loop until a signal, then release everything."""
     while not stopping():
         worker.turn()
@@ -209,7 +209,7 @@ def run(worker: Worker, stopping: Callable[[], bool], pulse: Pulse) -> None:
     worker.close()
 
 
-def not_ready(pulse: Pulse, reader: StreamReader) -> str:
+def not_ready(pulse: LivenessFiles, reader: StreamReader) -> str:
     """Return why it is not ready yet; "" once it has read its stream."""
     return "" if pulse.is_ready else f"has not read its stream yet: {reader.connection.reason}"
 

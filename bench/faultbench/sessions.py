@@ -15,7 +15,7 @@ from faultbench.recording_index import CaseRow, Index, read_index
 from faultbench.step_loss import Steps, lost, steps_of
 from reveal_contract.channels import ChannelTable
 from reveal_contract.metric import Subsystem
-from reveal_contract.recording import Reader
+from reveal_contract.recording import RecordingReader
 from reveal_contract.time_units import NS_PER_SECOND
 from reveal_contract.wire import Message, decode, gauges
 
@@ -127,7 +127,7 @@ def _of_row(index: Index, row: CaseRow, steps: Steps | None) -> Case:
 
 def _read_recording(path: Path, start_ns: int) -> Iterator[Slice]:
     levels: dict[bytes, NDArray[np.bool_]] = {}
-    for record in Reader(path):
+    for record in RecordingReader(path):
         if record.table is None:
             continue
         table = record.table

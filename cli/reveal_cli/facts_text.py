@@ -10,7 +10,7 @@ from rich.padding import Padding
 from reveal_analyzer.formatting import human
 from reveal_cli.terminal import grid
 from reveal_contract import cpulist
-from reveal_contract.facts import Device, Disk, Facts
+from reveal_contract.facts import DeviceFacts, Disk, Facts
 from reveal_contract.metric import Kind
 
 
@@ -75,7 +75,7 @@ def _counted(facts: Facts, kind: str) -> Iterator[str]:
         yield f"{count} x {name}{link}"
 
 
-def _link(device: Device) -> str:
+def _link(device: DeviceFacts) -> str:
     link = device.link
     return f" (PCIe x{link.width} {link.speed:g} GT/s)" if link.width and link.speed else ""
 

@@ -50,4 +50,4 @@ class FindingLog:
 
 def by_onset(findings: Iterable[Finding]) -> list[Finding]:
     """Return findings in the order of their onset."""
-    return sorted(findings, key=lambda finding: (finding.first_seen_ns, finding.id))
+    return sorted(findings, key=lambda finding: (finding.first_observed_ns, finding.id))

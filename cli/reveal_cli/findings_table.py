@@ -70,10 +70,12 @@ class FindingsTable:
 
     def _time(self, finding: Finding) -> str:
         """Return onset and length, with the day where the findings are of several days."""
-        days = {_local(finding.first_seen_ns).date() for finding in self.findings}
-        day = f"{_local(finding.first_seen_ns):%d %b} " if len(days) > 1 else ""
-        seconds = (finding.last_seen_ns - finding.first_seen_ns) / 1e9
-        return f"{day}{local_time(finding.first_seen_ns)} for {format_duration(max(1.0, seconds))}"
+        days = {_local(finding.first_observed_ns).date() for finding in self.findings}
+        day = f"{_local(finding.first_observed_ns):%d %b} " if len(days) > 1 else ""
+        seconds = (finding.last_observed_ns - finding.first_observed_ns) / 1e9
+        return (
+            f"{day}{local_time(finding.first_observed_ns)} for {format_duration(max(1.0, seconds))}"
+        )
 
 
 def evidence_text(evidence: Evidence) -> str:

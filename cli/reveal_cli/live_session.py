@@ -317,7 +317,7 @@ def _subsystems(table: ChannelTable) -> frozenset[Subsystem]:
 
 
 def _event(finding: Finding) -> str:
-    time_ = local_time(finding.first_seen_ns)
+    time_ = local_time(finding.first_observed_ns)
     return f"{time_} {finding.subsystem.value} {finding.severity.value}: {claim_text(finding)}"
 
 

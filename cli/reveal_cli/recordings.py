@@ -13,7 +13,12 @@ from typing import Any, Self
 from reveal_cli.errors import CliError
 from reveal_contract.channels import ChannelTable
 from reveal_contract.facts import Facts
-from reveal_contract.recording import Reader, Record, RecordingError, Writer
+from reveal_contract.recording import (
+    RecordingEntry,
+    RecordingError,
+    RecordingReader,
+    RecordingWriter,
+)
 from reveal_contract.subjects import Identity, SubjectsError, from_rows
 from reveal_contract.wire import Message, WireError, decode, gauges
 
@@ -35,7 +40,7 @@ class Recording:
             if path is None:
                 self._unnamed, path = _unnamed_file()
             self.path = path
-            self._writer = Writer(path)
+            self._writer = RecordingWriter(path)
         except OSError as error:
             self._close_unnamed()
             raise CliError(f"cannot write {self._name}: {error.strerror}") from None
@@ -96,7 +101,7 @@ class Slices:
     def __init__(self, path: Path) -> None:
         self.notes: list[dict[str, Any]] = []
         self.facts: list[tuple[Facts, int]] = []
-        self._reader = Reader(path)
+        self._reader = RecordingReader(path)
 
     @property
     def truncated(self) -> bool:
@@ -133,7 +138,7 @@ class Slices:
                 last_ns = message.start_ns
                 yield message, record.table
 
-    def _records(self) -> Iterator[Record]:
+    def _records(self) -> Iterator[RecordingEntry]:
         try:
             yield from self._reader
         except RecordingError as error:

@@ -38,7 +38,7 @@ from reveal_contract import VERSION
 from reveal_contract.catalogue import find
 from reveal_contract.envelope import WireError
 from reveal_contract.metric import Lane, Scope
-from reveal_contract.runtime.liveness import Pulse
+from reveal_contract.runtime.liveness import LivenessFiles
 from reveal_contract.settings import CollectorSettings
 from reveal_contract.subjects import Identity, to_rows
 
@@ -111,10 +111,10 @@ class Collector:
         settings: CollectorSettings,
         sinks: Sequence[Sink],
         sources: Sequence[Source] | None = None,
-        pulse: Pulse | None = None,
+        pulse: LivenessFiles | None = None,
     ) -> None:
         self.settings = settings
-        self.pulse = pulse or Pulse()
+        self.pulse = pulse or LivenessFiles()
         self.last_tick: RawSlice | None = None  # the last tick shipped, for the exporter
         self._sinks = tuple(sinks)
         self._sources = sources

@@ -24,10 +24,10 @@ from reveal_collector.subjects.pods.process_owner import own_pod_cgroups
 from reveal_contract import VERSION
 from reveal_contract.kube.names import NAMESPACE_VARIABLE, NODE_VARIABLE, POD_VARIABLE
 from reveal_contract.names import REDIS_VARIABLE
-from reveal_contract.recording import Writer
+from reveal_contract.recording import RecordingWriter
 from reveal_contract.redis_address import with_credentials
 from reveal_contract.runtime import logs
-from reveal_contract.runtime.liveness import Pulse
+from reveal_contract.runtime.liveness import LivenessFiles
 from reveal_contract.settings import CollectorSettings, SettingsError
 
 log = logging.getLogger(__name__)
@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if arguments.die_with_parent:
             die_with_parent()
         settings = settings_of(arguments, os.environ)
-        pulse = Pulse(arguments.run_folder)
+        pulse = LivenessFiles(arguments.run_folder)
         collector = Collector(settings, sinks_of(settings, arguments.record), pulse=pulse)
         return run(collector, arguments.duration, arguments.drain_seconds)
     except SettingsError as error:
@@ -206,7 +206,7 @@ def sinks_of(settings: CollectorSettings, recording: Path | None) -> list[Sink]:
     if settings.redis_url:
         sinks.append(RedisSink(settings))
     if recording is not None:
-        sinks.append(RecordingSink(Writer(recording)))
+        sinks.append(RecordingSink(RecordingWriter(recording)))
     if not sinks:
         raise SettingsError("no destination: give --redis-url or --record")
     return sinks

@@ -1,8 +1,8 @@
-"""What every Reveal component shares: catalogue, wire, settings, names, finding.
+"""Code that all Reveal components share: catalogue, wire, settings, names, findings.
 
-Imported by all components, imports none of them.  Only ``reveal_contract.envelope``
-(zstandard) and ``wire`` (numpy too) need third-party packages; the rest is standard library,
-so that the operator stays light.
+It imports no component.  Only ``envelope`` (zstandard), ``wire`` (numpy), ``kube.transport``
+(kubernetes) and ``runtime.http_endpoints`` (prometheus_client) need other packages, so that
+collector and operator stay small.
 """
 
 VERSION = "0.1.0"

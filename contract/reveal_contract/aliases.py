@@ -1,7 +1,7 @@
-"""What other tools call our metrics; where a value is read from is a row's ``origin``.
+"""The names of our metrics in other tools; a row's ``origin`` is where its value comes from.
 
 mpstat, sar and iostat of sysstat, DCGM's field identifiers, the metrics of Prometheus' node
-exporter.  Only names that mean the same quantity, be it in another unit.
+exporter.  Only names of the same quantity, possibly in another unit.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import json
 import math
 import re
 
-# what hashlib hands out too, but that brings OpenSSL into memory: 2 MB for this one hash
+# the function of hashlib; importing hashlib loads OpenSSL, 2 MB for this one hash
 from _blake2 import blake2b
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -39,7 +39,7 @@ class Channel:
 
     @property
     def label(self) -> str:
-        """The channel as shown to people: ``metric`` or ``metric{instance}``."""
+        """The channel as text: ``metric`` or ``metric{instance}``."""
         return f"{self.metric}{{{self.instance}}}" if self.instance else self.metric
 
 
@@ -59,7 +59,7 @@ class ChannelTable:
         return blake2b(self.to_json(), digest_size=8).digest()
 
     def to_json(self) -> bytes:
-        """The announcement: canonical JSON, so that equal tables have equal bytes."""
+        """Return the announcement: canonical JSON, so that equal tables have equal bytes."""
         rows = {
             "version": TABLE_VERSION,
             "fast": [_row(channel) for channel in self.fast],
@@ -69,7 +69,7 @@ class ChannelTable:
 
     @classmethod
     def from_json(cls, data: bytes | str) -> ChannelTable:
-        """Parse an announcement; raise ``TableError`` for anything that is not one."""
+        """Parse an announcement; raise ``TableError`` for anything else."""
         try:
             rows = json.loads(data)
         except (ValueError, RecursionError) as error:
@@ -83,13 +83,13 @@ class ChannelTable:
 
 
 def _row(channel: Channel) -> list[str | float]:
-    # float: 1 and 1.0 are one scale, but would be two keys
+    # float: 1 and 1.0 are the same scale, but would give two keys
     return [channel.metric, channel.instance, channel.kind, float(channel.scale), channel.lane]
 
 
 def _channels(rows: object, part: str) -> tuple[Channel, ...]:
     if not isinstance(rows, list):
-        raise TableError(f"channel table lacks the list {part!r}")
+        raise TableError(f"channel table has no list {part!r}")
     return tuple(_channel(row) for row in rows)
 
 
@@ -105,9 +105,9 @@ def _channel(row: object) -> Channel:
     raise TableError(f"channel table: {ascii(row)[:200]} is not a channel")
 
 
-@lru_cache(maxsize=_SHARED, typed=True)  # true is no scale, but equals one
+@lru_cache(maxsize=_SHARED, typed=True)  # True equals 1, but is no scale
 def _shared(metric: str, instance: str, kind: str, scale: float, lane: str) -> Channel:
-    """One for all tables that have it: nodes of a kind differ in their pods only."""
+    """Return one object for all tables that have it: similar nodes differ only in their pods."""
     instance.encode()  # a lone surrogate passes as JSON, but has no bytes
     return Channel(metric, instance, Kind(kind), _scale(scale), Lane(lane))
 

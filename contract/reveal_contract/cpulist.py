@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-MOST = 1 << 16  # no kernel has more CPUs; a longer range is no list of them
+MOST = 1 << 16  # no kernel has more CPUs
 
 
 def parse(text: str) -> frozenset[int]:
-    """The numbers of ``0-3,8``; empty for empty text, ``ValueError`` for anything else."""
+    """Return the numbers of ``0-3,8``; empty for empty text, ``ValueError`` for anything else."""
     numbers: set[int] = set()
     for part in text.strip().split(","):
         if not part:
@@ -16,13 +16,13 @@ def parse(text: str) -> frozenset[int]:
         first, dash, last = part.partition("-")
         low, high = int(first), int(last if dash else first)
         if not 0 <= low <= high < MOST:
-            raise ValueError(f"{part!r} is no range of CPUs")
+            raise ValueError(f"{part!r} is not a range of CPUs")
         numbers.update(range(low, high + 1))
     return frozenset(numbers)
 
 
 def render(numbers: Iterable[int]) -> str:
-    """``{0, 1, 2, 8}`` as ``0-2,8``."""
+    """Return ``0-2,8`` for ``{0, 1, 2, 8}``."""
     spans: list[tuple[int, int]] = []
     for number in sorted(set(numbers)):
         if spans and spans[-1][1] == number - 1:

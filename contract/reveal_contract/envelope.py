@@ -1,7 +1,7 @@
-"""The outside of a wire message: header, checksum and compressed frame, without numpy.
+"""The envelope of a wire message: header, checksum and compressed frame, without numpy.
 
-``wire`` describes the layout and holds the numbers inside as arrays; whoever has the body's
-bytes already (the collector's native encoder) needs no more than this.
+``wire`` describes the layout and decodes the numbers into arrays.  The collector's native encoder
+produces the bytes of the body, so it needs only this module.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ from reveal_contract.channels import MAX_CHANNELS
 VERSION = 1
 MAX_TICKS = 100
 MAX_NODE_BYTES = 253  # a Kubernetes node name (RFC 1123 subdomain)
-MAX_VALUES = 1 << 20  # ticks x fast channels: zeros cost nothing to send, but 8 bytes to hold
+MAX_VALUES = (
+    1 << 20
+)  # ticks x fast channels: zeros take no bytes on the wire, but 8 bytes in memory
 FAST_MISSING, SLOW_MISSING = 1, 2
 _MAGIC = b"RVL"
 _HEAD = struct.Struct("<3sBI")
 _FIELDS = struct.Struct("<BBH16sQqI8sIIBB")
-_NAME_AT = _HEAD.size + _FIELDS.size
+_NAME_OFFSET = _HEAD.size + _FIELDS.size
 _THREAD = threading.local()
 
 
@@ -32,7 +34,7 @@ class WireError(ValueError):
 
 
 class Head(NamedTuple):
-    """What the header says of a slice; ``width`` and ``slow_width`` count channels."""
+    """The header of a slice; ``width`` and ``slow_width`` count channels."""
 
     node: str
     boot: bytes
@@ -46,7 +48,7 @@ class Head(NamedTuple):
 
 
 class Body(NamedTuple):
-    """What stands in the frame, with the three header fields that tell how to read it."""
+    """The content of the frame, with the three header fields that describe its layout."""
 
     flags: int
     first_planes: int
@@ -55,7 +57,7 @@ class Body(NamedTuple):
 
 
 def refuse_unencodable(head: Head) -> None:
-    """Raise ``WireError`` for a slice no reader would take."""
+    """Raise ``WireError`` for a slice that no reader accepts."""
     if not _fits(head.ticks, head.width, head.slow_width):
         raise WireError(
             f"a slice cannot hold {head.ticks} ticks of {head.width} + {head.slow_width} channels"
@@ -67,7 +69,7 @@ def refuse_unencodable(head: Head) -> None:
 
 
 def seal(head: Head, body: Body) -> bytes:
-    """The bytes of a message that passed ``refuse_unencodable``."""
+    """Return the bytes of a message that passed ``refuse_unencodable``."""
     node = head.node.encode()
     frame = _own_compressor().compress(body.data)
     try:
@@ -83,7 +85,7 @@ def seal(head: Head, body: Body) -> bytes:
 
 
 def unseal(data: bytes) -> tuple[Head, Body]:
-    """Header and body of a message, the body as long as the header claims.
+    """Return header and body of a message; the body has the length that the header claims.
 
     Raises ``WireError`` for anything that ``seal`` did not write, before allocating more than
     the message claims.
@@ -97,11 +99,11 @@ def unseal(data: bytes) -> tuple[Head, Body]:
         raise WireError(f"message claims {ticks} ticks of {width} + {slow_width} channels")
     if first_planes > 8 or step_planes > 8 or flags > 3:
         raise WireError("message has impossible plane counts or flags")
-    body_at = _NAME_AT + name_length
-    node = _node(data[_NAME_AT:body_at])
+    body_offset = _NAME_OFFSET + name_length
+    node = _node(data[_NAME_OFFSET:body_offset])
     head = Head(node, boot, sequence, start_ns, tick_us, table, ticks, width, slow_width)
     size = sum(sizes(head, flags, first_planes, step_planes))
-    return head, Body(flags, first_planes, step_planes, _decompress(data[body_at:], size))
+    return head, Body(flags, first_planes, step_planes, _decompress(data[body_offset:], size))
 
 
 def sizes(head: Head, flags: int, first_planes: int, step_planes: int) -> list[int]:
@@ -119,12 +121,12 @@ def peek(data: bytes) -> tuple[str, bytes]:
     """Node and table key of a message, its body left alone; ``WireError`` as from ``unseal``."""
     check(data)
     length = int.from_bytes(data[10:12], "little")
-    return _node(data[_NAME_AT : _NAME_AT + length]), data[48:56]
+    return _node(data[_NAME_OFFSET : _NAME_OFFSET + length]), data[48:56]
 
 
 def check(data: bytes) -> None:
     """Raise ``WireError`` unless magic, version and checksum are those of a message."""
-    if len(data) < _NAME_AT:
+    if len(data) < _NAME_OFFSET:
         raise WireError(f"message of {len(data)} bytes is shorter than its header")
     magic, version, crc = _HEAD.unpack_from(data)
     if magic != _MAGIC:
@@ -154,10 +156,10 @@ def _decompress(frame: bytes, size: int) -> bytes:
 
 
 def _own_compressor() -> zstandard.ZstdCompressor:
-    """This thread's, small enough to keep: one made anew each time maps, clears and unmaps memory.
+    """Return the compressor of this thread; a new one each time would map and unmap memory.
 
-    Level 1 with 4 KiB of hash table, not 128: bodies are mostly zeros, and get no longer.  Matches
-    of seven bytes at least, not five: a hundredth longer, and a quarter less to decompress.
+    Level 1 with 4 KiB of hash table, not 128: bodies are mostly zeros, so they do not get longer.
+    Matches have at least seven bytes, not five: 1 % longer, and 25 % less time to decompress.
     """
     if not hasattr(_THREAD, "compressor"):
         _THREAD.compressor = zstandard.ZstdCompressor(
@@ -166,16 +168,16 @@ def _own_compressor() -> zstandard.ZstdCompressor:
                 target_length=0, strategy=zstandard.STRATEGY_FAST,
             )
         )  # fmt: skip
-    made: zstandard.ZstdCompressor = _THREAD.compressor
-    return made
+    compressor: zstandard.ZstdCompressor = _THREAD.compressor
+    return compressor
 
 
 def _own_decompressor() -> zstandard.ZstdDecompressor:
-    """This thread's: they may not be shared, and to make one costs twice what it then does."""
+    """Return the decompressor of this thread: to create one takes twice the time of its use."""
     if not hasattr(_THREAD, "decompressor"):
         _THREAD.decompressor = zstandard.ZstdDecompressor()
-    made: zstandard.ZstdDecompressor = _THREAD.decompressor
-    return made
+    decompressor: zstandard.ZstdDecompressor = _THREAD.decompressor
+    return decompressor
 
 
 def _node(name: bytes) -> str:

@@ -1,10 +1,9 @@
-"""Facts: what a node is and how it is set up, as far as it decides what jobs can get out of it.
+"""Facts: the hardware and configuration of a node, as far as they limit its jobs.
 
-The collector reads them once a minute, the analyzer holds rules against them and nodes against
-each other.  Lists of CPUs and NUMA nodes are texts like ``0-3,8`` (``cpulist``), sizes are
-bytes, addresses of PCI devices are sysfs' (``0000:3b:00.0``).  What could not be read is
-``None``, "" or left out, never 0.  Nothing here moves by itself from minute to minute, but for
-the processes on GPUs and the huge pages in use.
+The collector reads them once a minute.  The analyzer evaluates rules on them and compares nodes.
+Lists of CPUs and NUMA nodes are texts like ``0-3,8`` (``cpulist``), sizes are bytes, addresses of
+PCI devices are those of sysfs (``0000:3b:00.0``).  What could not be read is ``None``, "" or left
+out, never 0.  Only the processes on GPUs and the huge pages in use change from minute to minute.
 """
 
 from __future__ import annotations
@@ -18,16 +17,16 @@ from typing import Any, cast, get_args, get_origin, get_type_hints
 from reveal_contract.names import camel_case
 
 FACTS_VERSION = 1
-MAX_BYTES = 256 << 10  # of what is taken for facts; real ones are below 32 KiB
+MAX_BYTES = 256 << 10  # of an announcement; real ones are below 32 KiB
 
 
 class FactsError(ValueError):
-    """These bytes are no facts; the text says why."""
+    """These bytes are not facts; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class FrequencyPolicy:
-    """CPUs whose clock is governed alike (kernel: admin-guide/pm/cpufreq.rst); kHz."""
+    """CPUs with a common frequency policy (kernel: admin-guide/pm/cpufreq.rst); kHz."""
 
     cpus: str = ""
     driver: str = ""
@@ -94,7 +93,7 @@ class Swap:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """The host's memory, in bytes, and how it is handed out."""
+    """The host's memory, in bytes, and how it is allocated."""
 
     total: int | None = None
     page: int | None = None
@@ -108,7 +107,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """What runs on the host, and with what it was started."""
+    """The operating system of the host, and its boot parameters."""
 
     release: str = ""
     os: str = ""
@@ -122,7 +121,7 @@ class Kernel:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class PcieLink:
     """A PCIe link: lanes and GT/s now, what the device can do, and the port above."""
 
     width: int | None = None
@@ -134,10 +133,10 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Vectors:
-    """The interrupts of a device in use: how many and where they are served.
+class InterruptVectors:
+    """The interrupts of a device in use: how many, and on which CPUs they are served.
 
-    ``allowed``, where they may be served, is told only where all are on one CPU.
+    ``allowed``, the CPUs that may serve them, is known only where all are on one CPU.
     """
 
     count: int | None = None
@@ -146,7 +145,7 @@ class Vectors:
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
+class DeviceFacts:
     """A PCI device that jobs depend on."""
 
     address: str = ""
@@ -154,8 +153,8 @@ class Device:
     ids: str = ""  # vendor:device, hexadecimal
     driver: str = ""
     node: int | None = None
-    link: Link = Link()
-    vectors: Vectors = Vectors()
+    link: PcieLink = PcieLink()
+    vectors: InterruptVectors = InterruptVectors()
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +181,7 @@ class Nic:
 
 @dataclass(frozen=True, slots=True)
 class Bond:
-    """Several interfaces that are one."""
+    """A bond of several interfaces."""
 
     name: str = ""
     mode: str = ""
@@ -192,7 +191,7 @@ class Bond:
 
 
 @dataclass(frozen=True, slots=True)
-class Port:
+class RdmaPortFacts:
     """A port of an RDMA device (kernel: ABI/stable/sysfs-class-infiniband)."""
 
     name: str = ""  # mlx5_0/1
@@ -205,7 +204,7 @@ class Port:
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """A GPU; the last three are known through its vendor's library only."""
+    """A GPU; the last three fields need the library of its vendor."""
 
     pci: str = ""
     name: str = ""
@@ -217,7 +216,7 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True)
 class GpuProcess:
-    """A process that has work on GPUs, and where it may run (proc_pid_status(5))."""
+    """A process that uses GPUs, and where it may run (proc_pid_status(5))."""
 
     pid: int = 0
     name: str = ""
@@ -247,17 +246,17 @@ class Facts:
     cpu: Cpu = Cpu()
     memory: Memory = Memory()
     kernel: Kernel = Kernel()
-    devices: tuple[Device, ...] = ()
+    devices: tuple[DeviceFacts, ...] = ()
     nics: tuple[Nic, ...] = ()
     bonds: tuple[Bond, ...] = ()
-    ports: tuple[Port, ...] = ()
+    ports: tuple[RdmaPortFacts, ...] = ()
     gpus: tuple[Gpu, ...] = ()
     processes: tuple[GpuProcess, ...] = ()
     disks: tuple[Disk, ...] = ()
     drivers: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> bytes:
-        """Canonical JSON: equal facts have equal bytes; what is unknown is left out."""
+        """Return canonical JSON: equal facts have equal bytes; unknown ones are left out."""
         row = {"version": FACTS_VERSION, **_row(self)}
         return json.dumps(row, separators=(",", ":"), ensure_ascii=False).encode()
 
@@ -265,7 +264,7 @@ class Facts:
     def from_json(cls, data: bytes | str) -> Facts:
         """Parse what ``to_json`` wrote; ``FactsError`` for anything else.
 
-        Keys of a newer collector are passed over, those an older one lacks are unknown.
+        Keys of a newer collector are ignored; keys that an older one does not have are unknown.
         """
         if len(data) > MAX_BYTES:
             raise FactsError(f"facts of {len(data)} bytes: {MAX_BYTES} are the most")
@@ -275,13 +274,13 @@ class Facts:
             raise FactsError(f"facts are not JSON: {error}") from None
         if not isinstance(row, dict) or row.get("version") != FACTS_VERSION:
             raise FactsError(f"facts are not of version {FACTS_VERSION}")
-        made = _made(cls, row, "facts")
-        assert isinstance(made, cls)
-        return made
+        facts = _parsed(cls, row, "facts")
+        assert isinstance(facts, cls)
+        return facts
 
 
 def _row(record: Any) -> dict[str, Any]:
-    """A dataclass as JSON values without what is not known."""
+    """Return a dataclass as JSON values, without unknown ones."""
     row = {}
     for spec in fields(record):
         value = _plain(getattr(record, spec.name))
@@ -300,7 +299,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _made(kind: type[Any], row: object, where: str) -> Any:
+def _parsed(kind: type[Any], row: object, where: str) -> Any:
     if not isinstance(row, dict):
         raise FactsError(f"{where}: {ascii(row)[:80]} is not an object")
     hints = _hints(cast("Hashable", kind))
@@ -320,19 +319,19 @@ def _hints(kind: Hashable) -> dict[str, Any]:
 def _value(hint: Any, value: object, where: str) -> Any:
     if is_dataclass(hint):
         assert isinstance(hint, type)
-        return _made(hint, value, where)
+        return _parsed(hint, value, where)
     origin, inner = get_origin(hint), get_args(hint)
     if origin is tuple and isinstance(value, list):
         return tuple(_value(inner[0], item, where) for item in value)
     if origin is Mapping and isinstance(value, dict):
         return {key: _value(inner[1], item, where) for key, item in value.items()}
     if origin in (tuple, Mapping) or not _fits(hint, value):
-        raise FactsError(f"{where}: {ascii(value)[:80]} is not what stands there")
+        raise FactsError(f"{where}: {ascii(value)[:80]} has the wrong type")
     return value
 
 
 def _fits(hint: Any, value: object) -> bool:
-    """Whether a plain value has one of the types of ``int``, ``str``, ``float | None``, ..."""
+    """Return whether a plain value has one of the types of a hint, such as ``float | None``."""
     kinds = get_args(hint) or (hint,)
     if isinstance(value, bool):
         return bool in kinds

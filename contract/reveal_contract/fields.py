@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 Reader = Callable[[Any, str], T]  # takes the value and its path, raises FieldError
 
-_MAX_SHOWN = 60  # characters of a bad value in a message
+_MAX_LENGTH = 60  # characters of a bad value in a message
 
 
 class FieldError(ValueError):
@@ -30,7 +30,7 @@ def describe(value: object) -> str:
         text = ascii(value)
     except (RecursionError, ValueError):  # an alias to itself in YAML; a number of 5,000 digits
         text = type(value).__name__
-    return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 3]}..."
+    return text if len(text) <= _MAX_LENGTH else f"{text[: _MAX_LENGTH - 3]}..."
 
 
 def string(value: Any, path: str, choices: Sequence[str] = ()) -> str:

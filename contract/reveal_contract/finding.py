@@ -45,11 +45,11 @@ class FindingScope(StrEnum):
 
 class FindingKind(StrEnum):
     ANOMALY = "Anomaly"
-    CONFIGURATION = "Configuration"  # a rule on the node's facts that does not hold: no episode
+    CONFIGURATION = "Configuration"  # a rule on the node's facts is violated: no episode
 
 
 class Confidence(StrEnum):
-    """How a subject's part in a finding is known."""
+    """How the share of a subject in a finding is known."""
 
     MEASURED = "Measured"
     INFERRED = "Inferred"
@@ -58,10 +58,10 @@ class Confidence(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One metric that speaks for the finding; ``value`` and ``baseline`` are decimal strings.
+    """One metric that supports the finding; ``value`` and ``baseline`` are decimal strings.
 
-    Of a configuration finding it is a fact: the value may be a word of the kernel's, and
-    ``baseline`` is what it should be.
+    In a configuration finding it is a fact: the value may be a word of the kernel, and ``baseline``
+    is what it should be.
     """
 
     metric: str
@@ -76,7 +76,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """What one detector of the paper said about the same windows."""
+    """The result of one detector of the paper for the same windows."""
 
     name: str
     agrees: bool
@@ -116,7 +116,7 @@ class Pod:
 
 @dataclass(frozen=True, slots=True)
 class Peers:
-    """Of a finding across nodes: the nodes compared, their median and this node's value."""
+    """For a cross-node finding: the nodes compared, their median and this node's value."""
 
     compared: int
     median: str
@@ -125,10 +125,10 @@ class Peers:
 
 @dataclass(frozen=True, slots=True)
 class Impact:
-    """How much longer the steps of the job take that lost most, read from its own rhythm.
+    """How much longer the steps of the most affected job take, measured on its own period.
 
-    Percent of the usual step (``usual_ms``), between ``low`` and ``high``; measured over the last
-    ``window_s`` seconds on ``channel``; ``confidence`` in percent.  Below 0 it is faster.
+    Percent of the baseline step (``baseline_ms``), between ``low`` and ``high``; measured over the
+    last ``window_s`` seconds on ``channel``; ``confidence`` in percent.  Below 0 it is faster.
     """
 
     subject: str
@@ -136,21 +136,21 @@ class Impact:
     low_percent: float
     high_percent: float
     period_ms: float
-    usual_ms: float
+    baseline_ms: float
     since_ns: int
     window_s: int
     channel: str
     confidence: int
 
     def to_dict(self) -> dict[str, Any]:
-        """No floats, as API objects want it: percents are decimal strings, times whole ms."""
+        """Return the row without floats: percents are decimal strings, times whole ms."""
         return {
             "subject": self.subject,
             "slowdownPercent": f"{self.slowdown_percent:.1f}",
             "lowPercent": f"{self.low_percent:.1f}",
             "highPercent": f"{self.high_percent:.1f}",
             "periodMilliseconds": round(self.period_ms),
-            "usualMilliseconds": round(self.usual_ms),
+            "usualMilliseconds": round(self.baseline_ms),
             "since": rfc3339(self.since_ns),
             "windowSeconds": self.window_s,
             "channel": self.channel,
@@ -160,10 +160,10 @@ class Impact:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """An episode with its attribution; field names on the outside are camelCase.
+    """An episode with its attribution; its rows have camelCase keys.
 
-    ``pods`` and ``subjects`` are who it comes from, most first; ``victims`` names who loses by
-    it (``namespace/name`` of a pod), where a known cause says how that is seen.
+    ``pods`` and ``subjects`` cause it, the largest share first.  ``victims`` suffer from it
+    (``namespace/name`` of a pod), where a known cause says how to recognize them.
     """
 
     id: str
@@ -171,8 +171,8 @@ class Finding:
     subsystem: Subsystem
     severity: Severity
     state: State
-    first_seen_ns: int
-    last_seen_ns: int
+    first_observed_ns: int
+    last_observed_ns: int
     claim: str
     scope: FindingScope = FindingScope.NODE
     subsystems: tuple[Subsystem, ...] = ()
@@ -191,7 +191,7 @@ class Finding:
     victims: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSONL row: camelCase keys as in the AnomalyReport, times in RFC 3339."""
+        """Return the JSONL row: camelCase keys as in the AnomalyReport, times in RFC 3339."""
         row: dict[str, Any] = {
             "id": self.id,
             "kind": self.kind.value,
@@ -201,8 +201,8 @@ class Finding:
             "subsystems": [subsystem.value for subsystem in self.subsystems],
             "severity": self.severity.value,
             "state": self.state.value,
-            "firstSeenTime": rfc3339(self.first_seen_ns),
-            "lastSeenTime": rfc3339(self.last_seen_ns),
+            "firstSeenTime": rfc3339(self.first_observed_ns),
+            "lastSeenTime": rfc3339(self.last_observed_ns),
             "claim": self.claim,
             "hypothesis": _camel(self.hypothesis) if self.hypothesis else None,
             "methods": [_camel(method) for method in self.methods],
@@ -232,14 +232,14 @@ class FindingUpdate:
     finding: Finding
 
 
-def finding_id(node: str, subsystem: Subsystem, first_seen_ns: int) -> str:
-    """The identity of an episode: the same episode has the same id on every retry."""
-    seed = f"{node}\0{subsystem.value}\0{first_seen_ns}".encode()
+def finding_id(node: str, subsystem: Subsystem, first_observed_ns: int) -> str:
+    """Return the identity of an episode: the same episode has the same id on every retry."""
+    seed = f"{node}\0{subsystem.value}\0{first_observed_ns}".encode()
     return f"{subsystem.value.lower()}-{hashlib.blake2b(seed, digest_size=5).hexdigest()}"
 
 
 def rfc3339(ns: int) -> str:
-    """Nanoseconds since the epoch as RFC 3339 with milliseconds, in UTC."""
+    """Return nanoseconds since the epoch as RFC 3339 with milliseconds, in UTC."""
     moment = datetime.fromtimestamp(ns // 1_000_000_000, UTC)
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{ns // 1_000_000 % 1000:03d}Z"
 

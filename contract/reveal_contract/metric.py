@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Kind(StrEnum):
-    """How successive readings of a channel are to be understood."""
+    """What the successive values of a channel mean."""
 
     COUNTER = "counter"  # monotone; only differences mean anything
     GAUGE = "gauge"  # a level
@@ -26,7 +26,7 @@ class Subsystem(StrEnum):
 
 
 class Scope(StrEnum):
-    """What one instance of a metric stands for; also the label shown with the instance."""
+    """What one instance of a metric is; also the label of the instance."""
 
     NODE = "node"
     CPU = "cpu"
@@ -79,11 +79,11 @@ class Capacity(StrEnum):
 class Metric:
     """One row of the catalogue.
 
-    ``quantum`` is the amount that begins to matter: per second for a counter, a level in
+    ``quantum`` is the smallest amount that matters: per second for a counter, a level in
     ``unit`` for a gauge; times the node's capacity where ``capacity`` is not absolute.
-    ``family`` groups metrics that say the same thing: a family has one vote in the live
-    score.  ``weight`` scales the harm of metrics that hurt less than others.
-    ``origin`` is the name the field knows (kernel file and field, NVML call, tool column).
+    ``family`` groups metrics of the same quantity: a group counts once in the live score.
+    ``weight`` scales the harm of metrics that hurt less than others.  ``origin`` is the name that
+    other tools use (kernel file and field, NVML call, tool column).
     """
 
     name: str
@@ -103,6 +103,6 @@ class Metric:
     role: Role = Role.DYNAMIC
 
     @property
-    def vote(self) -> str:
-        """The family this metric votes with: its own name unless it shares one."""
+    def metric_group(self) -> str:
+        """The group of metrics that count once together; its own name for a single metric."""
         return self.family or self.name

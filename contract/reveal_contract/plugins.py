@@ -1,7 +1,7 @@
-"""A site's own metrics and sources: Python modules named in ``REVEAL_PLUGINS``.
+"""Metrics and sources of plugins: Python modules named in ``REVEAL_PLUGINS``.
 
 ``REVEAL_PLUGINS=ours.lustre,ours.fans`` (modules on the Python path, of collector and analyzer
-alike).  Such a module has what a module of ours has, each part where it is wanted: ``ROWS`` and
+alike).  Such a module has the same parts as a built-in module, each optional: ``ROWS`` and
 ``PATTERNS`` as a module of the catalogue, ``sources(roots)`` as a module of sources,
 ``PLATFORMS`` as a table of a CPU vendor's events.
 """
@@ -21,18 +21,18 @@ VARIABLE = "REVEAL_PLUGINS"
 
 @cache
 def modules() -> tuple[ModuleType, ...]:
-    """The plugins, imported; raises ``SettingsError`` for one that cannot be."""
+    """Import and return the plugins; raises ``SettingsError`` for one that fails."""
     named = os.environ.get(VARIABLE, "").split(",")
     return tuple(_imported(name.strip()) for name in named if name.strip())
 
 
 def parts(name: str) -> list[Any]:
-    """What the plugins that have it call ``name``."""
+    """Return the attribute ``name`` of each plugin that has it."""
     return [getattr(module, name) for module in modules() if hasattr(module, name)]
 
 
 def _imported(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
-    except Exception as error:  # whatever a module of others does as it is imported
+    except Exception as error:  # the import of a plugin may raise anything
         raise SettingsError(f"{VARIABLE}: {name} cannot be imported: {error}") from error

@@ -1,10 +1,9 @@
-"""Recordings: the messages of one or more nodes and their channel tables, as sent, in one file.
+"""Recordings: the messages of one or more nodes and their channel tables, as sent, in a file.
 
 Layout: 8 bytes magic with a version, then records ``kind (1) | length (4) | crc32 (4) |
 payload``; kind ``T`` is an announced channel table, ``M`` a wire message, ``N`` a note (JSON),
-``F`` a node's facts (JSON), wherever they changed.  A table stands before the first message
-that needs it.  A file cut off in the middle of a
-record (disk full, power lost) is read up to there.
+``F`` a node's facts (JSON), wherever they changed.  A table comes before the first message that
+needs it.  A file that ends in the middle of a record (disk full, power lost) is read up to there.
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ _MAX_RECORD = 64 << 20
 
 
 class RecordingError(ValueError):
-    """The file is no recording, or is damaged; the text says where."""
+    """The file is not a recording, or is damaged; the text says where."""
 
 
 @dataclass(frozen=True)
-class Record:
-    """One entry: a wire message with its table, a note, or facts; only its own is set."""
+class RecordingEntry:
+    """One entry: a wire message with its table, a note, or facts; the others are not set."""
 
     data: bytes = b""
     table: ChannelTable | None = None
@@ -40,7 +39,7 @@ class Record:
     facts: Facts | None = None
 
 
-class Writer:
+class RecordingWriter:
     """Appends to a new recording; each call leaves a readable file behind.
 
     A call that fails (full disk) raises ``OSError`` and adds nothing.
@@ -48,26 +47,29 @@ class Writer:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        # unbuffered: a buffer would keep what could not be written and fail again at close
+        # unbuffered: a buffer would keep what could not be written, and fail again at close
         self._file = path.open("wb", buffering=0)
         self._tables: set[bytes] = set()
         self._end = 0
         self._append(MAGIC)
 
     def message(self, data: bytes, table: ChannelTable) -> None:
+        """Append a message, and its table where that is new."""
         if table.key not in self._tables:
             self._put(b"T", table.to_json())
             self._tables.add(table.key)
         self._put(b"M", table.key + data)
 
     def note(self, note: dict[str, Any]) -> None:
+        """Append a note."""
         self._put(b"N", json.dumps(note, sort_keys=True).encode())
 
     def facts(self, facts: bytes) -> None:
-        """Facts as ``Facts.to_json`` gives them."""
+        """Append facts, as ``Facts.to_json`` returns them."""
         self._put(b"F", facts)
 
     def close(self) -> None:
+        """Close the file."""
         self._file.close()
 
     def __enter__(self) -> Self:
@@ -77,7 +79,7 @@ class Writer:
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
-        at: TracebackType | None,
+        traceback: TracebackType | None,
     ) -> None:
         self.close()
 
@@ -90,13 +92,13 @@ class Writer:
             while left:
                 left = left[self._file.write(left) :]
         except OSError:
-            self._file.truncate(self._end)  # half a record would spoil those after it
+            self._file.truncate(self._end)  # an incomplete record would break the next ones
             self._file.seek(self._end)
             raise
         self._end += len(data)
 
 
-class Reader:
+class RecordingReader:
     """Iterates over the records of a file.
 
     ``truncated`` is true after the iteration if the last record was cut off.  Raises
@@ -107,7 +109,7 @@ class Reader:
         self.path = path
         self.truncated = False
 
-    def __iter__(self) -> Iterator[Record]:
+    def __iter__(self) -> Iterator[RecordingEntry]:
         tables: dict[bytes, ChannelTable] = {}
         with self.path.open("rb") as file:
             if file.read(len(MAGIC)) != MAGIC:
@@ -117,27 +119,29 @@ class Reader:
                 if kind == b"T":
                     self._learn(tables, payload)
                 elif kind == b"N":
-                    yield Record(note=self._note(payload))
+                    yield RecordingEntry(note=self._note(payload))
                 elif kind == b"F":
-                    yield Record(facts=self._facts(payload))
+                    yield RecordingEntry(facts=self._facts(payload))
                 else:
-                    yield Record(payload[8:], self._table(tables, payload[:8]))
+                    yield RecordingEntry(payload[8:], self._table(tables, payload[:8]))
 
     def _next(self, file: BinaryIO) -> tuple[bytes, bytes] | None:
-        at = file.tell()
+        position = file.tell()
         head = file.read(_RECORD.size)
         if len(head) < _RECORD.size:
             self.truncated = bool(head)
             return None
         kind, length, crc = _RECORD.unpack(head)
         if kind not in (b"T", b"M", b"N", b"F") or length > _MAX_RECORD:
-            raise RecordingError(f"{self.path} is damaged at byte {at}")
+            raise RecordingError(f"{self.path} is damaged at byte {position}")
         payload = file.read(length)
         if len(payload) < length:
             self.truncated = True
             return None
         if zlib.crc32(payload) != crc:
-            raise RecordingError(f"{self.path} is damaged at byte {at}: checksum does not match")
+            raise RecordingError(
+                f"{self.path} is damaged at byte {position}: checksum does not match"
+            )
         return kind, payload
 
     def _learn(self, tables: dict[bytes, ChannelTable], payload: bytes) -> None:

@@ -16,9 +16,9 @@ from reveal_contract.kube.names import REDIS_PASSWORD_VARIABLE, REDIS_USERNAME_V
 
 PORT = 6379
 SCHEMES = ("redis://", "rediss://", "unix://")
-NOT_ONE = (
-    "Redis Cluster and Sentinel are not supported: give the address of one Redis, as a"
-    " Service or proxy in front of the primary has"
+CLUSTER_UNSUPPORTED = (
+    "Redis Cluster and Sentinel are not supported: give the address of one Redis, such as a"
+    " Service or proxy in front of the primary"
 )
 # what redis-py calls them too; for the others, host defaults are right
 TLS_FILES = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
@@ -30,12 +30,12 @@ _HIDDEN = "***"
 
 
 class AddressError(ValueError):
-    """What was given is not the address of one Redis; the text says why."""
+    """The text is not the address of one Redis; the message says why."""
 
 
 @dataclass(frozen=True)
-class Address:
-    """Where a Redis is and how to be let in; ``socket`` wins over host and port."""
+class RedisAddress:
+    """Address and credentials of a Redis; ``socket`` overrides host and port."""
 
     host: str = ""
     port: int = PORT
@@ -51,10 +51,9 @@ class Address:
 
 
 def with_credentials(url: str, environment: Mapping[str, str]) -> str:
-    """The URL with user name and password of the environment, unless it has its own.
+    """Return the URL with user name and password of the environment, unless it has its own.
 
-    Both are as the Secret holds them, not escaped; the end of line that ``echo`` leaves there
-    is no part of them.
+    Both are as in the Secret, not escaped, without the end of line that ``echo`` adds.
     """
     username = environment.get(REDIS_USERNAME_VARIABLE, "").rstrip("\r\n")
     password = environment.get(REDIS_PASSWORD_VARIABLE, "").rstrip("\r\n")
@@ -65,37 +64,39 @@ def with_credentials(url: str, environment: Mapping[str, str]) -> str:
 
 
 def _has_credentials(rest: str) -> bool:
-    place, _, query = rest.partition("?")
+    location, _, query = rest.partition("?")
     given = dict(parse_qsl(query, keep_blank_values=True))
-    return "@" in place.partition("/")[0] or not given.keys().isdisjoint(("username", "password"))
+    return "@" in location.partition("/")[0] or not given.keys().isdisjoint(
+        ("username", "password")
+    )
 
 
-def parse_url(url: str) -> Address:
-    """The address a URL says; raises ``AddressError``."""
+def parse_url(url: str) -> RedisAddress:
+    """Parse a URL; raises ``AddressError``."""
     try:
         parts = urlsplit(url)
         query = dict(parse_qsl(parts.query, keep_blank_values=True))
-        place = _place(parts, unquote(parts.path))
-        database = query.pop("db", "" if place.socket else parts.path.strip("/")) or "0"
+        location = _location(parts, unquote(parts.path))
+        database = query.pop("db", "" if location.socket else parts.path.strip("/")) or "0"
         if not database.isdecimal():
-            raise AddressError("the database is a number")
+            raise AddressError("the database must be a number")
         if "@" in parts.query + parts.fragment:  # options of a password's, so name none
-            raise AddressError("escape what is special in a password")
+            raise AddressError("escape special characters in the password")
         asked = {name: query.pop(name, "") for name in ("username", "password")}
         given = {
             "username": unquote(parts.username or "") or asked["username"],
             "password": unquote(parts.password or "") or asked["password"],
             "database": int(database),
         }
-        return _with_tls(place, query, given)
+        return _with_tls(location, query, given)
     except AddressError:
         raise
-    except ValueError:  # of the standard library: its text may show what stands in the URL
-        raise AddressError("is no URL; escape what is special in a password") from None
+    except ValueError:  # of the standard library: its text may show parts of the URL
+        raise AddressError("is not a URL; escape special characters in the password") from None
 
 
 def problem(url: str) -> str:
-    """What is wrong with a URL, "" where nothing is."""
+    """Return what is wrong with a URL; "" for a valid one."""
     try:
         parse_url(url)
     except AddressError as error:
@@ -104,33 +105,35 @@ def problem(url: str) -> str:
 
 
 def explained(reply: str, password: str = "") -> str:
-    """An error reply of a server as it may be shown: without the password it may repeat."""
+    """Return an error reply of a server without the password that it may repeat."""
     if reply.startswith(_OF_CLUSTER):
-        return f"{NOT_ONE} ({reply.split(maxsplit=1)[0]})"
+        return f"{CLUSTER_UNSUPPORTED} ({reply.split(maxsplit=1)[0]})"
     return reply.replace(password, _HIDDEN) if password else reply
 
 
-def _place(parts: SplitResult, path: str) -> Address:
+def _location(parts: SplitResult, path: str) -> RedisAddress:
     if parts.scheme == "unix":
         if not path:
             raise AddressError("unix:// needs the path of a socket")
-        return Address(socket=path)
+        return RedisAddress(socket=path)
     if _SEVERAL.search(parts.scheme) or "," in parts.netloc.rpartition("@")[2]:
-        raise AddressError(NOT_ONE)
+        raise AddressError(CLUSTER_UNSUPPORTED)
     if parts.scheme not in ("redis", "rediss"):
         raise AddressError(f"must begin with {', '.join(SCHEMES)}")
     try:
         port = parts.port or PORT
     except ValueError:  # its text may show a part of a password that holds a # or /
-        raise AddressError("port is no number; escape what is special in a password") from None
-    return Address(host=parts.hostname or "localhost", port=port, tls=parts.scheme == "rediss")
+        raise AddressError(
+            "the port must be a number; escape special characters in the password"
+        ) from None
+    return RedisAddress(host=parts.hostname or "localhost", port=port, tls=parts.scheme == "rediss")
 
 
-def _with_tls(place: Address, query: dict[str, str], given: dict[str, Any]) -> Address:
+def _with_tls(location: RedisAddress, query: dict[str, str], given: dict[str, Any]) -> RedisAddress:
     files: dict[str, Any] = {name: query.pop(name) for name in TLS_FILES if name in query}
     checks = query.pop("ssl_cert_reqs", "required")
     if checks not in _TLS_CHECKS:
         raise AddressError(f"ssl_cert_reqs is one of {', '.join(_TLS_CHECKS)}")
     if query:
         raise AddressError(f"no such option: {', '.join(sorted(query))}")
-    return replace(place, ssl_cert_reqs=checks, **given, **files)
+    return replace(location, ssl_cert_reqs=checks, **given, **files)

@@ -1,4 +1,4 @@
-"""Metrics found by any name somebody may know: ours, the kernel's, a tool's, or what it means."""
+"""Search of metrics by our name, the name of the kernel or of a tool, or by meaning."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ _BETWEEN = re.compile(r",(?![^()]*\))| or ")
 _FAR = 4
 
 
-def search(wanted: str, rows: Iterable[Metric]) -> list[Metric]:
-    """The rows that fit ``wanted``, the nearest first.
+def search(query: str, rows: Iterable[Metric]) -> list[Metric]:
+    """Return the rows that match ``query``, the best first.
 
-    Nearest is the name itself or one the field uses (``Busy%``, ``TcpRetransSegs``), then an
-    origin that holds the text, a name that does, and a meaning that does.
+    Best is the name itself or an alias (``Busy%``, ``TcpRetransSegs``), then an origin, a name and
+    a meaning that contain the text.
     """
-    text = wanted.strip().casefold()
+    text = query.strip().casefold()
     known = {row.name: row for row in rows}
     ranked = sorted((_distance(row, text), name) for name, row in known.items())
     return [known[name] for distance, name in ranked if text and distance < _FAR]
 
 
 def field_names(row: Metric) -> tuple[str, ...]:
-    """The names under which the field knows this metric: the parts of its origin, and others'."""
+    """Return other names of the metric: the parts of its origin, and its aliases."""
     parts = (part.strip() for part in _BETWEEN.split(row.origin))
     return (*(part for part in parts if part), *ALIASES.get(row.name, ()))
 

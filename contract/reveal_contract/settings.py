@@ -1,4 +1,4 @@
-"""Settings of collector and analyzer: frozen, rendered by one side and parsed by the other.
+"""Settings of collector and analyzer: the operator writes them, the processes read them.
 
 Parsing collects every bad field and raises one ``SettingsError`` that lists them all.
 """
@@ -28,7 +28,7 @@ _PROFILE = re.compile(r"[A-Za-z0-9_.-]{1,400}\Z")  # part of a key's hash tag: n
 
 
 class SettingsError(ValueError):
-    """One or more settings are unusable; the text lists each."""
+    """One or more settings are invalid; the text lists each."""
 
 
 @dataclass(frozen=True)
@@ -67,18 +67,18 @@ class _Settings:
         return cls.from_mapping(given)
 
     def to_json(self) -> str:
-        """A ConfigMap value: stable, camelCase."""
+        """Return JSON with sorted camelCase keys, as in the ConfigMap."""
         rows = {camel_case(name): value for name, value in asdict(self).items()}
         return json.dumps(rows, indent=1, sort_keys=True)
 
     def problems(self) -> list[str]:
-        """What is wrong with these values, one sentence a field."""
+        """Return a sentence for each bad field."""
         return []
 
 
 @dataclass(frozen=True)
 class CollectorSettings(_Settings):
-    """What one collector does.  ``roots`` are where the host's file systems are seen."""
+    """Settings of one collector.  The roots are the mounts of the host's file systems."""
 
     node: str
     redis_url: str
@@ -93,7 +93,7 @@ class CollectorSettings(_Settings):
     max_subjects: int = 64
     pod_source: str = "none"
     pod_file: str = ""
-    # how podSource api reaches the API from outside of a pod; "": as the kubelet tells every pod
+    # how podSource api reaches the API outside of a pod; "": by the service account of the pod
     pod_api: str = ""
     pod_token_file: str = ""
     pod_ca_file: str = ""
@@ -101,12 +101,14 @@ class CollectorSettings(_Settings):
     perf_cgroups: bool = False
     gpu_profiling: bool = False
     fine_lane: str = "auto"
-    # quiet hosts take 5 to 6; one with a fault takes twice that, when all detail is wanted
+    # an idle host takes 5 to 6; one with a fault twice that, when all detail is needed
     cpu_budget_millicores: int = 20
     buffer_seconds: int = 60
     stream_seconds: int = 120
     metrics_port: int = 0
-    metrics_series: int = 0  # channels shown there besides the collector's own health, at most
+    metrics_series: int = (
+        0  # at most so many channels there, in addition to the collector's own metrics
+    )
 
     def problems(self) -> list[str]:
         found = []
@@ -125,7 +127,7 @@ class CollectorSettings(_Settings):
         if self.pod_source not in POD_SOURCES:
             found.append(f"podSource: must be one of {', '.join(POD_SOURCES)}")
         elif (self.pod_source == "file") != bool(self.pod_file):
-            found.append("podFile: goes with podSource file, and must then be given")
+            found.append("podFile: is required with podSource file, and allowed only with it")
         found += self._pod_api_problems()
         if self.fine_lane not in FINE_LANES:
             found.append(f"fineLane: must be one of {', '.join(FINE_LANES)}")
@@ -134,18 +136,18 @@ class CollectorSettings(_Settings):
     def _pod_api_problems(self) -> list[str]:
         if not self.pod_api:
             alone = self.pod_token_file or self.pod_ca_file
-            return ["podApi: is needed where podTokenFile or podCaFile is given"] if alone else []
+            return ["podApi: is required with podTokenFile or podCaFile"] if alone else []
         found = []
         if not self.pod_api.startswith(_API_SCHEMES):
             found.append(f"podApi: must begin with {', '.join(_API_SCHEMES)}")
         if self.pod_source != "api":
-            found.append("podApi: goes with podSource api")
+            found.append("podApi: needs podSource api")
         return found
 
 
 @dataclass(frozen=True)
 class AnalyzerSettings(_Settings):
-    """What an analyzer does with the slices of every node it owns."""
+    """Settings of an analyzer."""
 
     _RENAMED = {"report": "publish"}
 
@@ -185,8 +187,8 @@ class AnalyzerSettings(_Settings):
 
 def _shared_problems(url: str, profile: str, metrics_port: int) -> list[str]:
     found = []
-    if url and (said := redis_address.problem(url)):
-        found.append(f"redisUrl: {said}")
+    if url and (sentence := redis_address.problem(url)):
+        found.append(f"redisUrl: {sentence}")
     if not _PROFILE.match(profile):
         found.append("profile: must be 1 to 400 letters, digits, dots, dashes and underscores")
     if not 0 <= metrics_port <= 65_535:

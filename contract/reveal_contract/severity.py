@@ -29,7 +29,7 @@ def of_episode(ratio: float, certain: Sequence[Severity], ranks_lost: int) -> Se
     """Return the severity of an episode: the worst of its score and its certain signatures.
 
     ``ratio`` is the highest score as a multiple of its threshold; ``certain`` holds the severities
-    of the signatures that matched; ``ranks_lost`` comes from ``ranks_lost_at``.
+    of the signatures that matched; ``ranks_lost`` comes from ``ranks_lost_by_age``.
     """
     # a score below its threshold must not raise the severity that a signature asks for
     severities = certain if certain and ratio <= 1 else [of_score(ratio), *certain]
@@ -37,7 +37,7 @@ def of_episode(ratio: float, certain: Sequence[Severity], ranks_lost: int) -> Se
     return list(Severity)[max(worst - ranks_lost, 0)]
 
 
-def ranks_lost_at(age_s: int) -> int:
+def ranks_lost_by_age(age_s: int) -> int:
     """Return by how many ranks a finding fades whose level stayed unchanged for ``age_s``."""
     return sum(age_s >= limit for limit in _FADING_AGES_S)
 

@@ -1,11 +1,11 @@
-"""Names of the collector's own sources, for who has to know them without the collector.
+"""Names of the collector's built-in sources, for components without the collector.
 
-``include`` and ``exclude`` of the settings hold such names.  A site's plugins may add others.
+``include`` and ``exclude`` of the settings hold such names.  Plugins may add others.
 """
 
 from __future__ import annotations
 
-# in the order in which the collector asks; a test holds it equal to the collector's registry
+# in the order of the collector's registry; a test compares the two
 ALWAYS = (
     "stat", "online", "cpuclock", "softirqs", "interrupts", "loadavg", "meminfo", "vmstat",
     "numa", "hugepages", "buddyinfo", "psi", "diskstats", "netdev", "netstat", "snmp", "snmp6",

@@ -1,8 +1,8 @@
-"""Subjects: who stands behind the instance of a subject channel.
+"""Subjects: the workloads behind the instances of subject channels.
 
-A collector announces the *subject table* beside its channel table: as JSON in
-``names.SUBJECTS_KEY`` and as a note in recordings.  A subject that is gone stays in it for a
-while (``until_ns``), so that the slices it was in can still be told.
+A collector announces the *subject table* together with its channel table: as JSON in
+``names.SUBJECTS_KEY`` and as a note in recordings.  A subject that ended stays in it for a while
+(``until_ns``), so that earlier slices can still be attributed.
 """
 
 from __future__ import annotations
@@ -32,14 +32,13 @@ class SubjectKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """One subject; ``instance`` is what its channels carry.
+    """One subject; ``instance`` is the instance of its channels.
 
-    ``uid`` makes it the one it is: ``metadata.uid`` of a pod, a container's or job's id, the
-    inode of any other cgroup.  A subject of another uid under the same instance is another
-    one.  ``containers`` are ``name=id`` of a pod; ``parent`` is the instance of the subject
-    whose cgroup this one's lies in: the parent's counters include this one's.
-    ``host_network``: it has no network namespace of its own.  Times are ns since the epoch;
-    0 for ``until_ns`` while it is alive.
+    ``uid`` identifies it: ``metadata.uid`` of a pod, the id of a container or job, the inode of any
+    other cgroup.  Another uid under the same instance is another subject.  ``containers`` are
+    ``name=id`` of a pod.  ``parent`` is the instance of the subject whose cgroup contains this
+    one's; the counters of the parent include those of this one.  ``host_network``: it has no
+    network namespace of its own.  Times are ns since the epoch; ``until_ns`` is 0 while it lives.
     """
 
     instance: str
@@ -59,21 +58,21 @@ class Identity:
 
 
 def to_rows(subjects: Iterable[Identity]) -> list[dict[str, Any]]:
-    """JSON values: camelCase keys, what is at its default left out."""
+    """Return JSON values: camelCase keys, without fields at their default."""
     return [
         {
             camel_case(spec.name): list(value) if isinstance(value, tuple) else value
-            for spec in fields(one)
-            if (value := getattr(one, spec.name)) != spec.default
+            for spec in fields(subject)
+            if (value := getattr(subject, spec.name)) != spec.default
         }
-        for one in subjects
+        for subject in subjects
     ]
 
 
 def from_rows(rows: object) -> tuple[Identity, ...]:
-    """What ``to_rows`` made; unknown keys are a newer collector's, bad ones ``SubjectsError``."""
+    """Parse rows; ignore unknown keys of newer collectors; raise ``SubjectsError`` for others."""
     if not isinstance(rows, list) or len(rows) > MAX_SUBJECTS:
-        raise SubjectsError(f"subject table is no list of at most {MAX_SUBJECTS}")
+        raise SubjectsError(f"subject table is not a list of at most {MAX_SUBJECTS}")
     return tuple(_identity(row) for row in rows)
 
 
@@ -96,8 +95,8 @@ def _value(key: str, value: object, default: object) -> object:
         if isinstance(value, list) and all(isinstance(item, str) for item in value):
             return tuple(item[:_LONGEST] for item in value)
     elif isinstance(default, bool) or not isinstance(default, int):
-        wanted = bool if isinstance(default, bool) else str
-        if isinstance(value, wanted):
+        expected = bool if isinstance(default, bool) else str
+        if isinstance(value, expected):
             return value[:_LONGEST] if isinstance(value, str) else value
     elif isinstance(value, int) and not isinstance(value, bool):
         return value

@@ -65,7 +65,7 @@ class Message:
     ``fast`` is (ticks, fast channels), ``slow`` (slow channels,): for a counter the
     difference from the tick before, for a gauge the level.  Where ``fast_missing`` or
     ``slow_missing`` is true nothing was read and the value is meaningless.  ``lateness`` is
-    each tick's delay behind its place on the grid, in microseconds.
+    each tick's delay behind its planned time, in microseconds.
     """
 
     node: str
@@ -86,12 +86,12 @@ Unpack = Callable[[Head, Body, Bools], Values]
 
 
 def gauges(table: ChannelTable) -> Bools:
-    """Which fast channels of a table are levels (gauges and states), as ``encode`` needs it."""
+    """Return which fast channels of a table are levels (gauges and states)."""
     return np.array([channel.kind is not Kind.COUNTER for channel in table.fast], np.bool_)
 
 
 def encode(message: Message, gauges: Bools) -> bytes:
-    """The bytes of a message; ``gauges`` tells which fast channels are levels, not counters."""
+    """Return the bytes of a message; ``gauges`` says which fast channels are levels."""
     head = _head(message)
     refuse_unencodable(head)
     _refuse_mismatched(message)
@@ -105,14 +105,14 @@ def encode(message: Message, gauges: Bools) -> bytes:
 
 
 def unpack(head: Head, body: Body, levels: Bools) -> Values:
-    """The values in a body: the reference, in numpy.
+    """Return the values in a body; this is the reference, in numpy.
 
-    ``levels`` says which fast channels are to be made levels again, none where it is empty.
+    ``levels`` says which fast channels to turn back into levels; none if it is empty.
     """
     ticks, width = head.ticks, head.width
     firsts, steps = width + head.slow_width, width * (ticks - 1)
     parts = sizes(head, body.flags, body.first_planes, body.step_planes)
-    _, first_bytes, step_bytes, fast_bits, slow_bits = _cut(bytes(body.data), parts)
+    _, first_bytes, step_bytes, fast_bits, slow_bits = _split(bytes(body.data), parts)
     first = _unplane(first_bytes, firsts, body.first_planes)
     fast = np.empty((ticks, width), np.int64)
     fast[0] = first[:width]
@@ -124,7 +124,7 @@ def unpack(head: Head, body: Body, levels: Bools) -> Values:
 
 
 def decode(data: bytes, gauges: Bools | None = None, unpack: Unpack = unpack) -> Message:
-    """The message in these bytes.
+    """Return the message in these bytes.
 
     ``gauges`` (fast channels) turns the steps of gauges back into levels; without it the steps
     stay as they were sent.  ``unpack`` does the arithmetic.  Raises ``WireError`` for anything
@@ -159,16 +159,16 @@ def _refuse_mismatched(message: Message) -> None:
 
 
 def _as_steps(fast: Ints, missing: Bools, gauges: Bools) -> Ints:
-    """Counter differences as they are, gauges as first level and differences; gaps held."""
+    """Return counters as they are, gauges as first level and differences, with gaps filled."""
     steps = np.where(missing, 0, fast) if missing.any() else fast.copy()
     if missing[:, gauges].any():
-        steps[:, gauges] = _held(fast[:, gauges], missing[:, gauges])
+        steps[:, gauges] = _filled(fast[:, gauges], missing[:, gauges])
     steps[1:, gauges] -= steps[:-1, gauges].copy()
     return steps
 
 
-def _held(levels: Ints, missing: Bools) -> Ints:
-    """Each gap filled with the last level before it (0 before the first), to cost no bytes."""
+def _filled(levels: Ints, missing: Bools) -> Ints:
+    """Return levels with gaps filled by the last one (0 before the first): they take no bytes."""
     ticks = np.arange(len(levels))[:, None]
     last = np.maximum.accumulate(np.where(missing, -1, ticks), axis=0)
     filled = np.take_along_axis(levels, np.maximum(last, 0), axis=0)
@@ -181,7 +181,7 @@ def _levels(fast: Ints, gauges: Bools) -> None:
 
 
 def _planes(values: Ints) -> tuple[int, bytes]:
-    """Zigzag, then as many byte planes as the largest value needs."""
+    """Return zigzag values in as many byte planes as the largest one needs."""
     zigzag = ((values << 1) ^ (values >> 63)).view(np.uint64)
     largest = int(zigzag.max(initial=0))
     planes = (largest.bit_length() + 7) // 8
@@ -190,14 +190,14 @@ def _planes(values: Ints) -> tuple[int, bytes]:
 
 
 def _unplane(data: bytes, count: int, planes: int) -> NDArray[np.signedinteger]:
-    """The values, in the narrowest integers that hold so many planes: most steps take one."""
+    """Return the values in the narrowest integers for so many planes: most steps take one."""
     width = next(size for size in (1, 2, 4, 8) if planes <= size)
     split = np.zeros((count, width), np.uint8)
-    for plane, held in enumerate(np.frombuffer(data, np.uint8).reshape(planes, count)):
-        split[:, plane] = held  # twice as fast as all planes transposed
+    for plane, values_of in enumerate(np.frombuffer(data, np.uint8).reshape(planes, count)):
+        split[:, plane] = values_of  # twice as fast as all planes transposed
     zigzag = split.view(f"<u{width}").ravel()
-    one = zigzag.dtype.type(1)
-    values: NDArray[np.signedinteger] = ((zigzag >> one) ^ -(zigzag & one)).view(f"<i{width}")
+    unit = zigzag.dtype.type(1)
+    values: NDArray[np.signedinteger] = ((zigzag >> unit) ^ -(zigzag & unit)).view(f"<i{width}")
     return values
 
 
@@ -213,7 +213,7 @@ def _masks(message: Message) -> tuple[int, bytes]:
 
 
 def bits(data: bytes, shape: tuple[int, ...]) -> Bools:
-    """The mask in these bytes, one bit a value; none is missing where there are no bytes."""
+    """Return the mask in these bytes, one bit for each value; no bytes mean no missing value."""
     if not data:
         return np.zeros(shape, np.bool_)
     count = math.prod(shape)
@@ -228,6 +228,6 @@ def _lateness(message: Message, ticks: int) -> bytes:
     return lateness.astype("<i4").tobytes()
 
 
-def _cut(body: bytes, sizes: list[int]) -> list[bytes]:
+def _split(body: bytes, sizes: list[int]) -> list[bytes]:
     ends = itertools.accumulate(sizes)
     return [body[end - size : end] for end, size in zip(ends, sizes, strict=True)]

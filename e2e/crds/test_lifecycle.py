@@ -9,7 +9,7 @@ import pytest
 
 from cluster.plane import ControlPlane
 from reveal_contract.kube import names
-from reveal_contract.kube.anomaly_report import Owner, report
+from reveal_contract.kube.anomaly_report import ReportOwner, report
 from support import finding_factory
 from support.api_objects import apply_status, profile
 from support.api_server import ApiError, Kube, Launcher, unique, wait_for
@@ -71,7 +71,7 @@ def add_report(kube: Kube, owner: dict[str, object]) -> str:
     assert isinstance(about, dict)
     finding = finding_factory.cpu_contention(time.time_ns())
     result = report(finding, about["name"], about["generation"])
-    kube.create(result.to_create(Owner(about["name"], about["uid"], about["generation"])))
+    kube.create(result.to_create(ReportOwner(about["name"], about["uid"], about["generation"])))
     apply_status(kube, result.to_apply())
     return result.name
 

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from reveal_contract.runtime.liveness import Pulse
+from reveal_contract.runtime.liveness import LivenessFiles
 from reveal_operator.workqueue import KeyedQueue
 
 BEAT_S = 1.0
@@ -26,7 +26,7 @@ class OperatorHealth:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._queue, self._gate, self._resync_s = queue, gate, resync_s
-        self._clock, self._pulse = clock, Pulse(clock=clock)
+        self._clock, self._pulse = clock, LivenessFiles(clock=clock)
         self._synced: float | None = None
 
     async def beat(self) -> None:

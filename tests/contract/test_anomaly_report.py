@@ -20,7 +20,7 @@ from reveal_contract.finding import (
     Severity,
     State,
 )
-from reveal_contract.kube.anomaly_report import MAX_BYTES, Owner, report
+from reveal_contract.kube.anomaly_report import MAX_BYTES, ReportOwner, report
 from reveal_contract.kube.names import REPORTS
 from reveal_contract.kube.report_parser import parse_report
 from reveal_contract.metric import Subsystem
@@ -28,7 +28,7 @@ from support.crd_schema import faults, schema
 from support.finding_factory import ANY_FINDING, FIRST_SEEN_NS, SECOND, finding, largest
 from support.property_tests import examples
 
-OWNER = Owner("p", "0b7ab99b-0c4f-4f2c-8f75-bd1f5b0f8c52", 3)
+OWNER = ReportOwner("p", "0b7ab99b-0c4f-4f2c-8f75-bd1f5b0f8c52", 3)
 
 
 def size(document: Any) -> int:
@@ -102,7 +102,7 @@ def test_a_setting_has_no_windows() -> None:
 
 
 def test_a_stride_of_two_seconds_has_half_the_windows() -> None:
-    result = report(finding(last_seen_ns=FIRST_SEEN_NS + 60 * SECOND), "p", 1, stride_seconds=2)
+    result = report(finding(last_observed_ns=FIRST_SEEN_NS + 60 * SECOND), "p", 1, stride_seconds=2)
     assert result.status["windows"]["count"] == 30
     assert result.refreshed(FIRST_SEEN_NS + 120 * SECOND, 2).status["windows"] == {
         "count": 60, "firstTime": "2023-11-14T22:13:20.123Z",
@@ -185,7 +185,9 @@ def test_a_report_without_a_status_takes_state_and_severity_from_its_labels() ->
 
 def test_the_core_changes_with_the_fields_that_need_an_immediate_write() -> None:
     first = report(finding(), "p", 1)
-    same = report(finding(claim="other words", last_seen_ns=FIRST_SEEN_NS + 99 * SECOND), "p", 1)
+    same = report(
+        finding(claim="other words", last_observed_ns=FIRST_SEEN_NS + 99 * SECOND), "p", 1
+    )
     assert first.core == same.core
     for other in (
         {"severity": Severity.HIGH},

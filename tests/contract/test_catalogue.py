@@ -120,7 +120,7 @@ def test_subsystem(name: str, subsystem: Subsystem) -> None:
     ],
 )
 def test_aliases_of_a_metric_share_its_group(name: str, other: str) -> None:
-    assert find(name).vote == find(other).vote
+    assert find(name).metric_group == find(other).metric_group
 
 
 def test_families_are_named_after_a_metric_or_a_group_of_them() -> None:

@@ -14,19 +14,19 @@ from reveal_contract import cpulist
 from reveal_contract.facts import (
     MAX_BYTES,
     Cpu,
-    Device,
+    DeviceFacts,
     Facts,
     FactsError,
     FrequencyPolicy,
     GpuProcess,
     HugePool,
+    InterruptVectors,
     Kernel,
-    Link,
     Memory,
     NumaNode,
-    Vectors,
+    PcieLink,
 )
-from reveal_contract.recording import Reader, RecordingError, Writer
+from reveal_contract.recording import RecordingError, RecordingReader, RecordingWriter
 from support.property_tests import examples
 
 FULL = Facts(
@@ -35,7 +35,12 @@ FULL = Facts(
     memory=Memory(nodes=(NumaNode(0, "0-3", 1 << 30, (10,)),), huge=(HugePool(2 << 20, 0, 5, 4),)),
     kernel=Kernel(flags=("psi=1",), sysctl={"vm.swappiness": "60", "a": "b"}),
     devices=(
-        Device("0000:3b:00.0", "gpu", link=Link(8, 16, 16, 16.0, 32.0, 32.0), vectors=Vectors(3)),
+        DeviceFacts(
+            "0000:3b:00.0",
+            "gpu",
+            link=PcieLink(8, 16, 16, 16.0, 32.0, 32.0),
+            vectors=InterruptVectors(3),
+        ),
     ),
     processes=(GpuProcess(7, "python", ("0000:3b:00.0",), "0-1", "0"),),
     drivers={"nvidia": "550.1"},
@@ -108,19 +113,19 @@ def test_any_json_is_facts_or_refused(value: object) -> None:
 
 def test_a_recording_keeps_facts_where_they_changed(tmp_path: Path) -> None:
     other = replace(FULL, node="m")
-    with Writer(tmp_path / "r") as writer:
+    with RecordingWriter(tmp_path / "r") as writer:
         writer.facts(FULL.to_json())
         writer.note({"a": 1})
         writer.facts(other.to_json())
-    found = [record.facts or record.note for record in Reader(tmp_path / "r")]
+    found = [record.facts or record.note for record in RecordingReader(tmp_path / "r")]
     assert found == [FULL, {"a": 1}, other]
 
 
 def test_invalid_facts_in_a_recording_raise_an_error(tmp_path: Path) -> None:
-    with Writer(tmp_path / "r") as writer:
+    with RecordingWriter(tmp_path / "r") as writer:
         writer.facts(b'{"version":9}')
     with pytest.raises(RecordingError, match="not of version 1"):
-        list(Reader(tmp_path / "r"))
+        list(RecordingReader(tmp_path / "r"))
 
 
 @given(st.sets(st.integers(0, 300)))

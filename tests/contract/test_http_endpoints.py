@@ -48,12 +48,12 @@ def test_a_probe_answers_what_is_wrong(port: int, checks: Checks) -> None:
 
 
 def test_an_unknown_path_lists_the_known_paths(port: int) -> None:
-    assert answer(port, "/") == (404, "there is /metrics, /healthz, /readyz\n")
+    assert answer(port, "/") == (404, "not found; try /metrics, /healthz, /readyz\n")
 
 
 def test_without_checks_there_are_no_probes() -> None:
     port = http_endpoints.serve(CollectorRegistry(), 0)
-    assert answer(port, "/healthz") == (404, "there is /metrics\n")
+    assert answer(port, "/healthz") == (404, "not found; try /metrics\n")
 
 
 def test_both_families_are_answered(port: int) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from reveal_contract.kube import events
 from reveal_contract.kube.events import Event, EventRecorder
-from reveal_contract.runtime.token_bucket import Buckets, TokenBucket
+from reveal_contract.runtime.token_bucket import KeyedTokenBuckets, TokenBucket
 from reveal_contract.time_units import NS_PER_SECOND
 from support.property_tests import examples
 
@@ -190,7 +190,7 @@ def test_a_bucket_fills_with_time_and_keeps_a_reserve() -> None:
 
 
 def test_buckets_of_unused_keys_are_removed() -> None:
-    buckets = Buckets(1, every_s=1e9, most=2)
+    buckets = KeyedTokenBuckets(1, every_s=1e9, most=2)
     assert buckets.take("a", NOW_NS) and not buckets.take("a", NOW_NS)
     assert buckets.take("b", NOW_NS) and buckets.take("c", NOW_NS)
     assert buckets.take("a", NOW_NS)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reveal_contract.runtime.liveness import ALIVE_FILE, READY_FILE, STALLED_SECONDS, Pulse
+from reveal_contract.runtime.liveness import ALIVE_FILE, READY_FILE, STALLED_SECONDS, LivenessFiles
 from support.fake_clock import FakeClock
 
 
@@ -26,7 +26,7 @@ def is_touched(file: Path) -> bool:
 
 
 def test_a_beat_touches_the_file_once_a_second(tmp_path: Path, clock: FakeClock) -> None:
-    pulse, file = Pulse(tmp_path, clock), tmp_path / ALIVE_FILE
+    pulse, file = LivenessFiles(tmp_path, clock), tmp_path / ALIVE_FILE
     for passed, touched in ((0.0, True), (0.5, False), (0.5, True), (0.9, False), (5.0, True)):
         backdate(file)
         clock.now += passed
@@ -35,7 +35,7 @@ def test_a_beat_touches_the_file_once_a_second(tmp_path: Path, clock: FakeClock)
 
 
 def test_readiness_is_a_file_that_stays(tmp_path: Path, clock: FakeClock) -> None:
-    pulse, file = Pulse(tmp_path, clock), tmp_path / READY_FILE
+    pulse, file = LivenessFiles(tmp_path, clock), tmp_path / READY_FILE
     assert not pulse.is_ready
     assert not file.exists()
     pulse.ready()
@@ -46,16 +46,16 @@ def test_readiness_is_a_file_that_stays(tmp_path: Path, clock: FakeClock) -> Non
 
 
 def test_a_restarted_container_removes_the_ready_file_of_its_predecessor(tmp_path: Path) -> None:
-    Pulse(tmp_path).ready()
+    LivenessFiles(tmp_path).ready()
     backdate(tmp_path / ALIVE_FILE)
-    pulse = Pulse(tmp_path)
+    pulse = LivenessFiles(tmp_path)
     assert not pulse.is_ready
     assert not (tmp_path / READY_FILE).exists()
     assert is_touched(tmp_path / ALIVE_FILE)
 
 
 def test_a_removed_file_is_created_again(tmp_path: Path, clock: FakeClock) -> None:
-    pulse = Pulse(tmp_path, clock)
+    pulse = LivenessFiles(tmp_path, clock)
     (tmp_path / ALIVE_FILE).unlink()
     pulse.beat()
     assert (tmp_path / ALIVE_FILE).exists()
@@ -63,7 +63,7 @@ def test_a_removed_file_is_created_again(tmp_path: Path, clock: FakeClock) -> No
 
 def test_an_unwritable_folder_is_a_readable_error(tmp_path: Path) -> None:
     with pytest.raises(OSError, match=r"run folder .*missing: No such file or directory"):
-        Pulse(tmp_path / "missing")
+        LivenessFiles(tmp_path / "missing")
 
 
 def test_a_missing_folder_is_logged_once_and_stops_nothing(
@@ -71,7 +71,7 @@ def test_a_missing_folder_is_logged_once_and_stops_nothing(
 ) -> None:
     folder = tmp_path / "run"
     folder.mkdir()
-    pulse = Pulse(folder, clock)
+    pulse = LivenessFiles(folder, clock)
     (folder / ALIVE_FILE).unlink()
     folder.rmdir()
     with caplog.at_level(logging.WARNING):
@@ -83,7 +83,7 @@ def test_a_missing_folder_is_logged_once_and_stops_nothing(
 
 
 def test_a_process_without_a_recent_beat_is_stalled(clock: FakeClock) -> None:
-    pulse = Pulse(clock=clock)
+    pulse = LivenessFiles(clock=clock)
     clock.now += STALLED_SECONDS
     assert pulse.stalled() == ""
     clock.now += 1

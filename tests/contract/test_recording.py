@@ -10,7 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reveal_contract.channels import Channel, ChannelTable
-from reveal_contract.recording import MAGIC, Reader, Record, RecordingError, Writer
+from reveal_contract.recording import (
+    MAGIC,
+    RecordingEntry,
+    RecordingError,
+    RecordingReader,
+    RecordingWriter,
+)
 
 FIRST_TABLE = ChannelTable((Channel("a.one"),), ())
 SECOND_TABLE = ChannelTable((Channel("a.two"),), ())
@@ -20,7 +26,7 @@ NOTE = {"fault": "cpu", "at": 5}
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     path = tmp_path / "r.rvl"
-    with Writer(path) as writer:
+    with RecordingWriter(path) as writer:
         writer.message(b"first", FIRST_TABLE)
         writer.note(NOTE)
         writer.message(b"second", SECOND_TABLE)
@@ -29,15 +35,15 @@ def path(tmp_path: Path) -> Path:
 
 
 EXPECTED = [
-    Record(b"first", FIRST_TABLE),
-    Record(note=NOTE),
-    Record(b"second", SECOND_TABLE),
-    Record(b"third", FIRST_TABLE),
+    RecordingEntry(b"first", FIRST_TABLE),
+    RecordingEntry(note=NOTE),
+    RecordingEntry(b"second", SECOND_TABLE),
+    RecordingEntry(b"third", FIRST_TABLE),
 ]
 
 
-def read(path: Path) -> tuple[list[Record], bool]:
-    reader = Reader(path)
+def read(path: Path) -> tuple[list[RecordingEntry], bool]:
+    reader = RecordingReader(path)
     return list(reader), reader.truncated
 
 
@@ -46,7 +52,7 @@ def test_what_is_written_comes_back_in_order(path: Path) -> None:
 
 
 def test_a_reader_can_be_read_again(path: Path) -> None:
-    reader = Reader(path)
+    reader = RecordingReader(path)
     assert list(reader) == list(reader) == EXPECTED
 
 
@@ -55,7 +61,7 @@ def test_a_table_is_written_once(path: Path) -> None:
 
 
 def test_each_call_leaves_a_readable_file(tmp_path: Path) -> None:
-    writer = Writer(tmp_path / "r.rvl")
+    writer = RecordingWriter(tmp_path / "r.rvl")
     assert read(writer.path) == ([], False)
     writer.message(b"first", FIRST_TABLE)
     assert read(writer.path) == (EXPECTED[:1], False)
@@ -102,7 +108,7 @@ def test_a_changed_byte_is_detected_or_ends_the_file(path: Path) -> None:
 
 
 def _forged(tmp_path: Path, kind: bytes, payload: bytes) -> Path:
-    writer = Writer(tmp_path / "r.rvl")
+    writer = RecordingWriter(tmp_path / "r.rvl")
     writer._put(kind, payload)
     writer.close()
     return writer.path
@@ -131,7 +137,7 @@ def test_an_invalid_record_raises_an_error(
 def test_random_bytes_never_crash(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     path = tmp_path_factory.getbasetemp() / "random.rvl"
     path.write_bytes(MAGIC + data)
-    reader = Reader(path)
+    reader = RecordingReader(path)
     try:
         assert len(list(reader)) * 9 <= len(data)
     except RecordingError as error:
@@ -158,7 +164,7 @@ class FullFile:
 
 @pytest.mark.parametrize("room", [0, 1, 12, 60])
 def test_a_full_disk_leaves_whole_records_and_can_go_on(tmp_path: Path, room: int) -> None:
-    writer = Writer(tmp_path / "r.rvl")
+    writer = RecordingWriter(tmp_path / "r.rvl")
     writer.message(b"first", FIRST_TABLE)
     writer._file = FullFile(writer._file, room)  # type: ignore[assignment]
     with pytest.raises(OSError, match="No space"):

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from reveal_contract.kube.names import REDIS_PASSWORD_VARIABLE, REDIS_USERNAME_VARIABLE
 from reveal_contract.redis_address import (
-    NOT_ONE,
-    Address,
+    CLUSTER_UNSUPPORTED,
     AddressError,
+    RedisAddress,
     explained,
     parse_url,
     with_credentials,
@@ -25,20 +25,20 @@ from support.property_tests import examples
 @pytest.mark.parametrize(
     ("url", "address"),
     [
-        ("redis://", Address("localhost")),
-        ("redis://db.example:7000/3", Address("db.example", 7000, database=3)),
-        ("redis://u:p%40%2F@[::1]:1", Address("::1", 1, username="u", password="p@/")),
-        ("redis://h?db=2&password=x&username=y", Address("h", 6379, "", "y", "x", 2)),
-        ("redis://u:p@h?password=x", Address("h", username="u", password="p")),
-        ("unix:///run/r.sock", Address(socket="/run/r.sock")),
-        ("unix://:s@/a%20b.sock?db=1", Address(socket="/a b.sock", password="s", database=1)),
+        ("redis://", RedisAddress("localhost")),
+        ("redis://db.example:7000/3", RedisAddress("db.example", 7000, database=3)),
+        ("redis://u:p%40%2F@[::1]:1", RedisAddress("::1", 1, username="u", password="p@/")),
+        ("redis://h?db=2&password=x&username=y", RedisAddress("h", 6379, "", "y", "x", 2)),
+        ("redis://u:p@h?password=x", RedisAddress("h", username="u", password="p")),
+        ("unix:///run/r.sock", RedisAddress(socket="/run/r.sock")),
+        ("unix://:s@/a%20b.sock?db=1", RedisAddress(socket="/a b.sock", password="s", database=1)),
         (
             "rediss://h?ssl_cert_reqs=none&ssl_ca_certs=/ca",
-            Address("h", tls=True, ssl_ca_certs="/ca", ssl_cert_reqs="none"),
+            RedisAddress("h", tls=True, ssl_ca_certs="/ca", ssl_cert_reqs="none"),
         ),
     ],
 )  # fmt: skip
-def test_an_url_has_address_and_credentials(url: str, address: Address) -> None:
+def test_an_url_has_address_and_credentials(url: str, address: RedisAddress) -> None:
     assert parse_url(url) == address
 
 
@@ -52,9 +52,9 @@ def test_an_url_has_address_and_credentials(url: str, address: Address) -> None:
         ("redis://h?db=-1", "number"),
         ("redis://h:port", "port"),
         ("redis://u:sec#ret@h", "port"),
-        ("redis://:?sec=ret@h", "escape what is special"),
-        ("redis://:#sec@h", "escape what is special"),
-        ("redis://[sec", "no URL"),
+        ("redis://:?sec=ret@h", "escape special characters"),
+        ("redis://:#sec@h", "escape special characters"),
+        ("redis://[sec", "not a URL"),
         ("redis://h:99999", "port"),
         ("redis://h?nope=1", "no such option: nope"),
         ("rediss://h?ssl_cert_reqs=maybe", "ssl_cert_reqs"),
@@ -130,4 +130,4 @@ def test_an_error_reply_is_explained_and_repeats_no_password() -> None:
     )
     assert explained("NOPERM this user") == "NOPERM this user"
     for reply in ("MOVED 3999 10.0.0.1:6381", "CLUSTERDOWN Hash slot not served"):
-        assert explained(reply).startswith(NOT_ONE)
+        assert explained(reply).startswith(CLUSTER_UNSUPPORTED)

@@ -34,7 +34,7 @@ def test_a_score_below_its_threshold_does_not_raise_a_signature() -> None:
     [(599, 0, HIGH), (600, 1, MEDIUM), (3600, 2, LOW), (6 * 3600, 3, LOW)],
 )
 def test_an_unchanged_level_fades_with_its_age(age_s: int, ranks: int, left: Severity) -> None:
-    assert severity.ranks_lost_at(age_s) == ranks
+    assert severity.ranks_lost_by_age(age_s) == ranks
     assert severity.of_episode(4.0, [], ranks) is left
 
 

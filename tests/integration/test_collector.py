@@ -31,7 +31,7 @@ from reveal_contract.catalogue import find
 from reveal_contract.channels import ChannelTable
 from reveal_contract.facts import Facts
 from reveal_contract.metric import Kind
-from reveal_contract.recording import Reader, Writer
+from reveal_contract.recording import RecordingReader, RecordingWriter
 from reveal_contract.settings import CollectorSettings, SettingsError
 from reveal_contract.wire import Message, decode
 from support.component_processes import is_running
@@ -55,7 +55,7 @@ def put_back() -> Iterator[None]:
 
 
 def messages(path: Path) -> Iterator[tuple[Message, ChannelTable]]:
-    for record in Reader(path):
+    for record in RecordingReader(path):
         if record.table is None:
             continue
         gauges = np.array([c.kind is not Kind.COUNTER for c in record.table.fast], np.bool_)
@@ -142,7 +142,7 @@ def test_slices_reach_redis_and_the_node_reports(redis_server: Path, tmp_path: P
     assert code == 0
     entries: Any = client.xrange(names.samples_key("default", names.shard("n1")))
     sent = [fields[b"d"] for _, fields in entries]
-    records = list(Reader(tmp_path / "r"))
+    records = list(RecordingReader(tmp_path / "r"))
     assert sent == [record.data for record in records if record.table]
     facts = [record.facts for record in records if record.facts]
     assert facts
@@ -226,7 +226,7 @@ def test_a_signal_drains_the_slice_and_ends_cleanly(tmp_path: Path, number: int)
         assert process.stderr is not None
         lines = [json.loads(line) for line in process.stderr.read().splitlines()]
     assert all({"time", "severity", "message"} <= set(line) for line in lines)
-    reader = Reader(tmp_path / "r")
+    reader = RecordingReader(tmp_path / "r")
     assert list(reader)
     assert not reader.truncated
 
@@ -274,11 +274,11 @@ def test_a_taken_port_is_a_warning_and_the_samples_go_on(
         assert main([*flags, "--include", "stat"]) == 0
     message = f"metrics are not served: port {port} for metrics: Address already in use"
     assert capsys.readouterr().err.count(message) == 1
-    assert list(Reader(tmp_path / "r"))
+    assert list(RecordingReader(tmp_path / "r"))
 
 
 def test_a_recording_alone_is_enough(tmp_path: Path) -> None:
-    sink = RecordingSink(Writer(tmp_path / "r"))
+    sink = RecordingSink(RecordingWriter(tmp_path / "r"))
     collector = Collector(replace(SETTINGS, include=("stat",)), [sink])
     collector.start()
     wait_for_slices(tmp_path / "r")

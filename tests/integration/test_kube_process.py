@@ -26,11 +26,11 @@ _LOADED = """
 import sys
 from reveal_analyzer.__main__ import build, parser, settings_of
 from reveal_analyzer.sinks.kube.sink import sink_of
-from reveal_contract.runtime.liveness import Pulse
+from reveal_contract.runtime.liveness import LivenessFiles
 arguments = parser().parse_args(["--redis", "unix:///nowhere"])
 settings = settings_of(arguments, {})
 assert sink_of(settings, "me", None, None) is None
-build(settings, None, "me", Pulse(None))
+build(settings, None, "me", LivenessFiles(None))
 print("kubernetes" in sys.modules)
 """
 

@@ -267,4 +267,4 @@ def test_what_an_earlier_analyzer_left_open_is_resolved(
         lambda: (follow(), bench.reports[0]["status"]["state"] == "Resolved")[1], 20, "it is over"
     )
     assert "nobody follows it" in bench.reports[0]["status"]["notes"][-1]
-    assert rfc3339(finding().first_seen_ns) == bench.reports[0]["spec"]["firstSeenTime"]
+    assert rfc3339(finding().first_observed_ns) == bench.reports[0]["spec"]["firstSeenTime"]

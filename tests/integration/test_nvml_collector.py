@@ -13,7 +13,7 @@ import pytest
 
 from reveal_contract.channels import ChannelTable
 from reveal_contract.metric import Kind
-from reveal_contract.recording import Reader
+from reveal_contract.recording import RecordingReader
 from reveal_contract.wire import Message, decode
 from support import fake_nvml
 from support.fake_nvml import GIB, SCRIPT, Script, hgx_h100
@@ -31,7 +31,7 @@ def script(tmp_path: Path) -> Script:
 
 def slices(path: Path) -> Slices:
     slices = []
-    for record in Reader(path):
+    for record in RecordingReader(path):
         if record.table is not None:
             gauges = np.array([c.kind is not Kind.COUNTER for c in record.table.fast], np.bool_)
             slices.append((decode(record.data, gauges), record.table))

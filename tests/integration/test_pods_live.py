@@ -14,7 +14,7 @@ import pytest
 
 from reveal_collector.collector import Collector
 from reveal_collector.shipping.sinks import RecordingSink
-from reveal_contract.recording import Writer
+from reveal_contract.recording import RecordingWriter
 from reveal_contract.settings import CollectorSettings
 from reveal_contract.subjects import Identity, from_rows
 from support.cgroup_pods import NEEDED, USAGE, Recorded, remove, remove_all, usage, work
@@ -69,7 +69,7 @@ def test_pods_are_measured_as_the_kernel_counts_them(
         "n1", "", pod_source="file", pod_file=str(listed), cpu_budget_millicores=100,
         include=("stat", "cpuclock", "cgroup-cpu", "cgroups", "subject-network", "subject-fine"),
     )  # fmt: skip
-    collector = Collector(settings, [RecordingSink(Writer(tmp_path / "r"))])
+    collector = Collector(settings, [RecordingSink(RecordingWriter(tmp_path / "r"))])
     before = usage(LONG)
     lived: list[int] = []
     recorded = partial(Recorded, tmp_path / "r")
@@ -110,7 +110,7 @@ def test_fifths_of_a_tick_add_up_to_the_tick(
         "n1", "", pod_source="file", pod_file=str(listed), cpu_budget_millicores=500,
         include=("cgroup-cpu", "subject-fine"),
     )  # fmt: skip
-    collector = Collector(settings, [RecordingSink(Writer(tmp_path / "r"))])
+    collector = Collector(settings, [RecordingSink(RecordingWriter(tmp_path / "r"))])
     try:
         collector.start()
         wait_until(lambda: len(fifths(tmp_path / "r")) >= 3, "fifths of three slices")

@@ -25,7 +25,7 @@ from reveal_collector.shipping.sinks import RecordingSink
 from reveal_contract import catalogue
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Lane
-from reveal_contract.recording import Writer
+from reveal_contract.recording import RecordingWriter
 from reveal_contract.settings import CollectorSettings
 from support.polling import wait_until
 
@@ -40,7 +40,7 @@ SETTINGS = CollectorSettings(
 def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """The endpoint of a collector that has shipped a slice."""
     recording = tmp_path_factory.mktemp("prometheus") / "r"
-    collector = Collector(SETTINGS, [RecordingSink(Writer(recording))])
+    collector = Collector(SETTINGS, [RecordingSink(RecordingWriter(recording))])
     collector.start()
     try:
         wait_until(lambda: collector.last_tick is not None)
@@ -154,7 +154,7 @@ def test_a_real_prometheus_takes_every_series(port: int, prometheus: int) -> Non
 
 def test_the_switch_is_off_unless_asked_for(tmp_path: Path) -> None:
     quiet = replace(SETTINGS, metrics_series=0, include=("stat",))
-    collector = Collector(quiet, [RecordingSink(Writer(tmp_path / "r"))])
+    collector = Collector(quiet, [RecordingSink(RecordingWriter(tmp_path / "r"))])
     collector.start()
     try:
         wait_until(lambda: collector.last_tick is not None)

@@ -18,7 +18,7 @@ from reveal_collector.shipping.sinks import EncodedSlice, RecordingSink
 from reveal_contract import names
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.facts import Facts
-from reveal_contract.recording import Reader, Writer
+from reveal_contract.recording import RecordingReader, RecordingWriter
 from reveal_contract.redis_address import AddressError
 from reveal_contract.settings import CollectorSettings
 from support.polling import wait_until
@@ -221,12 +221,12 @@ def test_a_bad_url_is_refused_immediately() -> None:
 
 
 def test_a_recording_holds_what_was_shipped(tmp_path: Path) -> None:
-    sink = RecordingSink(Writer(tmp_path / "r"))
+    sink = RecordingSink(RecordingWriter(tmp_path / "r"))
     sink.start(dict)
     for sequence, table in enumerate((TABLE, OTHER)):
         sink.put(shipment(sequence, table))
     sink.close(1)
-    assert [record.table for record in Reader(tmp_path / "r")] == [TABLE, OTHER]
+    assert [record.table for record in RecordingReader(tmp_path / "r")] == [TABLE, OTHER]
     assert sink.health().delivered == 2
 
 
@@ -258,7 +258,7 @@ def subjects_of(client: redis.Redis) -> bytes:
 
 def test_a_recording_has_the_subjects_when_they_change(tmp_path: Path) -> None:
     status: dict[str, Any] = {"subjects": [{"instance": "ml/a", "kind": "Pod"}]}
-    sink = RecordingSink(Writer(tmp_path / "r"))
+    sink = RecordingSink(RecordingWriter(tmp_path / "r"))
     sink.start(lambda: status)
     sink.put(shipment(1))
     sink.put(shipment(2))
@@ -266,7 +266,7 @@ def test_a_recording_has_the_subjects_when_they_change(tmp_path: Path) -> None:
     sink.put(shipment(3))  # its table is the same, so it is looked at again in a while
     sink.put(shipment(5))
     sink.close(1)
-    kinds = [record.note and record.note["subjects"] for record in Reader(tmp_path / "r")]
+    kinds = [record.note and record.note["subjects"] for record in RecordingReader(tmp_path / "r")]
     assert kinds == [[{"instance": "ml/a", "kind": "Pod"}], None, None, None, [], None]
 
 
@@ -289,18 +289,20 @@ def test_facts_are_published_again_after_redis_lost_them(redis_server: Path) -> 
 
 
 def test_a_recording_holds_facts_once(tmp_path: Path) -> None:
-    sink = RecordingSink(Writer(tmp_path / "r"))
+    sink = RecordingSink(RecordingWriter(tmp_path / "r"))
     first, second = (Facts(node=name).to_json() for name in ("n", "m"))
     for sequence, facts in enumerate((None, first, first, second)):
         sink.put(replace(shipment(sequence), facts=facts))
     sink.close(1)
-    found = [record.facts.node if record.facts else "" for record in Reader(tmp_path / "r")]
+    found = [
+        record.facts.node if record.facts else "" for record in RecordingReader(tmp_path / "r")
+    ]
     assert found == ["", "n", "", "", "m", ""]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
 def test_a_full_disk_is_reported_once_and_stops_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    class Full(Writer):
+    class Full(RecordingWriter):
         def message(self, data: bytes, table: ChannelTable) -> None:
             with Path("/dev/full").open("wb", buffering=0) as file:
                 file.write(data)

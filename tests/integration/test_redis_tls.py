@@ -13,7 +13,7 @@ import redis
 from reveal_contract import names
 from reveal_contract.kube.names import REDIS_PASSWORD_VARIABLE, REDIS_USERNAME_VARIABLE
 from reveal_contract.names import REDIS_VARIABLE
-from reveal_contract.redis_address import NOT_ONE
+from reveal_contract.redis_address import CLUSTER_UNSUPPORTED
 from support.certificates import Certificate, on_loopback
 from support.component_processes import free_port, running
 from support.polling import wait_until
@@ -132,4 +132,4 @@ def test_a_part_of_a_cluster_is_refused_in_a_sentence(
     redis_launcher(*flags, needs="cluster-port")
     environment = {REDIS_VARIABLE: f"redis://127.0.0.1:{port}"}
     with running(module, tmp_path, *FLAGS[module], environment=environment) as process:
-        wait_until(lambda: process.has_logged(NOT_ONE), "the sentence")
+        wait_until(lambda: process.has_logged(CLUSTER_UNSUPPORTED), "the sentence")

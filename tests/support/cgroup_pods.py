@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from reveal_contract.channels import ChannelTable
-from reveal_contract.recording import Reader
+from reveal_contract.recording import RecordingReader
 from reveal_contract.wire import Message, decode, gauges
 from support.hosts.cgroups import Layout, PodSpec
 
@@ -99,7 +99,7 @@ class Recorded:
     def __init__(self, path: Path) -> None:
         self.slices: list[tuple[Message, ChannelTable]] = []
         self.notes = []
-        for record in Reader(path):
+        for record in RecordingReader(path):
             if record.note is not None:
                 self.notes.append(record.note)
             elif record.table is not None:

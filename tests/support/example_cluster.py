@@ -130,7 +130,7 @@ def _events(now_ns: int) -> Iterator[Object]:
     medium = replace(finding, severity=Severity.MEDIUM)
     found, on_pod = event_policy.opened(medium)
     [worse] = event_policy.changed(finding, Severity.MEDIUM, was_open=True)
-    over = replace(finding, state=State.RESOLVED, resolved_ns=finding.last_seen_ns)
+    over = replace(finding, state=State.RESOLVED, resolved_ns=finding.last_observed_ns)
     [resolved] = event_policy.changed(over, Severity.HIGH, was_open=True)
     minute = finding_factory.MINUTE_NS
     start = now_ns - 31 * minute - finding_factory.MARGIN_NS

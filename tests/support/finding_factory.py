@@ -42,7 +42,7 @@ def finding(identity: str = "cpu-1", **other: Any) -> Finding:
     given: dict[str, Any] = {
         "node_name": "n1", "subsystem": Subsystem.CPU, "severity": Severity.MEDIUM,
         "state": State.OPEN,
-        "first_seen_ns": FIRST_SEEN_NS, "last_seen_ns": FIRST_SEEN_NS + 5 * SECOND,
+        "first_observed_ns": FIRST_SEEN_NS, "last_observed_ns": FIRST_SEEN_NS + 5 * SECOND,
         "claim": "CPU is slow", "subsystems": (Subsystem.CPU,), **other,
     }  # fmt: skip
     return Finding(id=identity, **given)
@@ -111,8 +111,8 @@ def cpu_contention(now_ns: int) -> Finding:
         subsystems=(Subsystem.CPU, Subsystem.GPU),
         severity=Severity.HIGH,
         state=State.OPEN,
-        first_seen_ns=first,
-        last_seen_ns=last,
+        first_observed_ns=first,
+        last_observed_ns=last,
         claim="Tasks waited for a CPU 38 % of the time: more work is runnable than there are CPUs"
         " (batch/reindex-5d9f7)",
         hypothesis=Hypothesis(
@@ -161,8 +161,8 @@ def tcp_retransmission(now_ns: int) -> Finding:
         subsystems=(Subsystem.NETWORK,),
         severity=Severity.MEDIUM,
         state=State.RESOLVED,
-        first_seen_ns=first,
-        last_seen_ns=last,
+        first_observed_ns=first,
+        last_observed_ns=last,
         resolved_ns=last,
         claim="network.tcp.retrans_segs (RetransSegs) at 2.1 k/s, baseline 3 /s",
         methods=(
@@ -200,8 +200,8 @@ def idle_huge_pages(now_ns: int) -> Finding:
         subsystems=(Subsystem.MEMORY,),
         severity=Severity.LOW,
         state=State.OPEN,
-        first_seen_ns=first,
-        last_seen_ns=_minutes_ago(now_ns, 14),
+        first_observed_ns=first,
+        last_observed_ns=_minutes_ago(now_ns, 14),
         claim="4 GiB are reserved as huge pages of 2 MiB and unused: no other program can use"
         " this memory",
         hypothesis=Hypothesis("IdleHugePages", 95, "Set vm.nr_hugepages to 0."),
@@ -232,8 +232,8 @@ def gpu_clock_outlier(now_ns: int) -> Finding:
         subsystems=(Subsystem.GPU,),
         severity=Severity.CRITICAL,
         state=State.OPEN,
-        first_seen_ns=_minutes_ago(now_ns, 21),
-        last_seen_ns=_minutes_ago(now_ns, 11),
+        first_observed_ns=_minutes_ago(now_ns, 21),
+        last_observed_ns=_minutes_ago(now_ns, 11),
         claim="gpu.clock.sm (clocks.sm) stands out on 1 of 9 nodes: 1.11 GHz on gpu-09, 1.98 GHz"
         " on the others",
         hypothesis=Hypothesis(
@@ -283,8 +283,8 @@ ANY_FINDING = st.builds(
     subsystem=st.sampled_from(Subsystem),
     severity=st.sampled_from(Severity),
     state=st.sampled_from(State),
-    first_seen_ns=_TIME,
-    last_seen_ns=_TIME,
+    first_observed_ns=_TIME,
+    last_observed_ns=_TIME,
     claim=_TEXT,
     scope=st.sampled_from(FindingScope),
     subsystems=_many(st.sampled_from(Subsystem)),

@@ -14,7 +14,7 @@ import numpy as np
 
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind, Lane
-from reveal_contract.recording import Writer
+from reveal_contract.recording import RecordingWriter
 from reveal_contract.wire import Message, encode, gauges
 
 TICKS = 10
@@ -84,7 +84,7 @@ def slices(seconds: int, seed: int = 0, node: str = "n") -> list[Message]:
 
 def record(path: Path, seconds: int, seed: int = 0) -> Path:
     """A recording of these slices."""
-    with Writer(path) as writer:
+    with RecordingWriter(path) as writer:
         for message in slices(seconds, seed):
             writer.message(encode(message, gauges(TABLE)), TABLE)
     return path

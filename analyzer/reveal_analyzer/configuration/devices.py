@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from reveal_analyzer.configuration.locality import device_label, near_cpus
 from reveal_analyzer.configuration.rule import ConfigurationRule, Violation, fact
 from reveal_contract import cpulist
-from reveal_contract.facts import Device, Facts
+from reveal_contract.facts import DeviceFacts, Facts
 from reveal_contract.finding import Severity
 from reveal_contract.metric import Subsystem
 
@@ -73,7 +73,7 @@ def concentrated_interrupts(facts: Facts) -> Iterator[Violation]:
         )  # fmt: skip
 
 
-def _spread(facts: Facts, device: Device) -> str:
+def _spread(facts: Facts, device: DeviceFacts) -> str:
     if len(cpulist.parse(device.vectors.allowed)) > 1 and "irqbalance" not in facts.kernel.services:
         return "systemctl enable --now irqbalance"
     return (
@@ -99,7 +99,7 @@ def remote_interrupts(facts: Facts) -> Iterator[Violation]:
             )  # fmt: skip
 
 
-def _physical(facts: Facts) -> Iterator[Device]:
+def _physical(facts: Facts) -> Iterator[DeviceFacts]:
     """Yield one function of each card, because all of them share its link.
 
     In a guest there are none: the hypervisor makes up its links and slots.
@@ -109,7 +109,7 @@ def _physical(facts: Facts) -> Iterator[Device]:
         yield from reversed(cards.values())
 
 
-def _serving(facts: Facts) -> Iterator[Device]:
+def _serving(facts: Facts) -> Iterator[DeviceFacts]:
     """Yield the devices whose interrupts carry the work: active network cards, and drives."""
     up = {nic.pci for nic in facts.nics if nic.up}
     up |= {port.pci for port in facts.ports if port.state == "ACTIVE"}
@@ -118,7 +118,7 @@ def _serving(facts: Facts) -> Iterator[Device]:
             yield device
 
 
-def _may_rest(facts: Facts, device: Device) -> bool:
+def _may_rest(facts: Facts, device: DeviceFacts) -> bool:
     """Return whether the link may be slow to save power: that of a GPU without work."""
     used = {address for process in facts.processes for address in process.gpus}
     return device.kind == "gpu" and device.address not in used

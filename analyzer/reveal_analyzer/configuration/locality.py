@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reveal_contract import cpulist
-from reveal_contract.facts import Device, Facts
+from reveal_contract.facts import DeviceFacts, Facts
 
 _NEAR = 15  # largest NUMA distance of nodes that share a socket (10: the node itself)
 _KINDS = {"gpu": "GPU", "network": "network card", "storage": "drive"}
@@ -28,7 +28,7 @@ def near_cpus(facts: Facts, node: int | None) -> frozenset[int]:
     return frozenset[int]().union(*cpus) & cpulist.parse(facts.cpu.online)
 
 
-def device_label(facts: Facts, device: Device) -> str:
+def device_label(facts: Facts, device: DeviceFacts) -> str:
     """Return a device as users know it: ``network card eth0``, ``GPU 0000:3b:00.0 (H100)``."""
     names = [nic.name for nic in facts.nics if nic.pci == device.address]
     names += [port.name for port in facts.ports if port.pci == device.address]

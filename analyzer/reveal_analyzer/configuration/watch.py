@@ -33,12 +33,12 @@ class ConfigurationTracker:
                 self._open[identity] = finding
                 updates.append(FindingUpdate(FindingChange.OPENED, finding))
                 continue
-            self._open[identity] = replace(finding, first_seen_ns=before.first_seen_ns)
+            self._open[identity] = replace(finding, first_observed_ns=before.first_observed_ns)
             if finding.severity is not before.severity:
                 updates.append(FindingUpdate(FindingChange.CHANGED, self._open[identity]))
         for identity in self._open.keys() - now.keys():
             resolved = replace(
-                self._open.pop(identity), state=State.RESOLVED, last_seen_ns=time_ns,
+                self._open.pop(identity), state=State.RESOLVED, last_observed_ns=time_ns,
                 resolved_ns=time_ns,
             )  # fmt: skip
             updates.append(FindingUpdate(FindingChange.RESOLVED, resolved))

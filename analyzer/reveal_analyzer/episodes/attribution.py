@@ -83,8 +83,8 @@ def finding(record: EpisodeRecord, attribution: Attribution, history: SubjectHis
         subsystems=tuple(dict.fromkeys((*episode.subsystems, cause.subsystem))),
         severity=_severity(episode),
         state=record.state,
-        first_seen_ns=episode.first_ns,
-        last_seen_ns=episode.last_ns,
+        first_observed_ns=episode.first_ns,
+        last_observed_ns=episode.last_ns,
         claim=_claim(record, rule, columns, culprits.first),
         hypothesis=_hypothesis(cause),
         methods=record.methods,
@@ -160,7 +160,7 @@ def _evidence_columns(record: EpisodeRecord, rule: HypothesisRule | None) -> lis
     chosen: dict[str, int] = {}
     for index in order:
         column = stats.columns[index]
-        chosen.setdefault(f"{column.metric.vote}{column.instance}", index)
+        chosen.setdefault(f"{column.metric.metric_group}{column.instance}", index)
     return list(chosen.values())[:_MOST_EVIDENCE]
 
 

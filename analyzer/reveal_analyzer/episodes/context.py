@@ -32,7 +32,7 @@ def changed_lines(second: ObservedSecond) -> tuple[str, ...]:
         value = human(float(second.values[index]), row.unit, row.kind)
         baseline = human(float(second.baseline[index]), row.unit, row.kind)
         instance = f"{{{column.instance}}}" if column.instance else ""
-        lines.setdefault(row.vote, f"{row.name}{instance} {value}, baseline {baseline}")
+        lines.setdefault(row.metric_group, f"{row.name}{instance} {value}, baseline {baseline}")
     return tuple(lines.values())
 
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from reveal_analyzer.hypotheses.signatures import SignatureMatch
 from reveal_contract.finding import FindingChange
 from reveal_contract.metric import Subsystem
-from reveal_contract.severity import ranks_lost_at
+from reveal_contract.severity import ranks_lost_by_age
 from reveal_contract.time_units import NS_PER_SECOND
 
 _MOST_RATIO = 10.0  # one extreme second must not decide the weight of its subsystem alone
@@ -117,7 +117,7 @@ class Episode:
     def ranks_lost(self) -> int:
         """By how many ranks its severity has faded, because its level has lasted so long."""
         age_s = (self.last_ns - self.first_ns) // NS_PER_SECOND
-        return ranks_lost_at(age_s) if self.in_new_normal else 0
+        return ranks_lost_by_age(age_s) if self.in_new_normal else 0
 
     @property
     def reported_state(self) -> tuple[object, ...]:

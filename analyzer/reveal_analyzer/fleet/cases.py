@@ -208,7 +208,7 @@ def _worst_by_group(outliers: Iterable[Outlier]) -> tuple[Outlier, ...]:
     for outlier in sorted(outliers, key=lambda o: (not o.harm, not o.standing, -o.score)):
         known = measure(outlier.metric)
         assert known is not None
-        chosen.setdefault(f"{known.row.vote} {outlier.job}", outlier)
+        chosen.setdefault(f"{known.row.metric_group} {outlier.job}", outlier)
     return tuple(chosen.values())[:_MOST_KEPT]
 
 

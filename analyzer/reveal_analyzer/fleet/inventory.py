@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from reveal_contract import cpulist
-from reveal_contract.facts import Device, Facts, Nic
+from reveal_contract.facts import DeviceFacts, Facts, Nic
 from reveal_contract.metric import Subsystem
 
 Pair = tuple[str, str]
@@ -107,9 +107,9 @@ def _kernel(facts: Facts) -> Iterator[Pair]:
         yield f"gpu.driver.{name}", version
 
 
-def _buses(devices: Iterable[Device]) -> Iterator[Pair]:
+def _buses(devices: Iterable[DeviceFacts]) -> Iterator[Pair]:
     """Yield facts of PCI devices by kind: ids, drivers, and the lanes that were trained."""
-    by_kind: dict[str, list[Device]] = {}
+    by_kind: dict[str, list[DeviceFacts]] = {}
     for device in devices:
         by_kind.setdefault(device.kind, []).append(device)
     for kind, some in by_kind.items():

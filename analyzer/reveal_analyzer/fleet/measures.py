@@ -89,7 +89,7 @@ def measure(name: str) -> Measure | None:
     standing = name in STANDING
     row = replace(row, harm=STANDING.get(name, row.harm))
     sign = {Harm.HIGHER: 1, Harm.LOWER: -1, Harm.NEITHER: 0}[row.harm]
-    left_out = name in _NOT_COMPARED or (row.vote in _NOT_COMPARED and not standing)
+    left_out = name in _NOT_COMPARED or (row.metric_group in _NOT_COMPARED and not standing)
     return Measure(row, 0 if left_out else sign, standing)
 
 

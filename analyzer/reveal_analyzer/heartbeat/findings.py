@@ -102,7 +102,7 @@ class JobMonitor:
 
     def finish(self, updates: Sequence[FindingUpdate]) -> list[FindingUpdate]:
         """Return the last state of the findings that are open when watching ends."""
-        result = [self._with_cost_of(update, update.finding.last_seen_ns) for update in updates]
+        result = [self._with_cost_of(update, update.finding.last_observed_ns) for update in updates]
         return result + [
             FindingUpdate(FindingChange.CHANGED, with_impact(each.base, each.impact))
             for each in self._slowdowns.values()
@@ -126,7 +126,7 @@ class JobMonitor:
     def _is_alarm(self, now_ns: int) -> bool:
         youngest_ns = now_ns - _ALARM_S * NS_PER_SECOND
         return self.slower or any(
-            other.resolved_ns is None and other.finding.first_seen_ns > youngest_ns
+            other.resolved_ns is None and other.finding.first_observed_ns > youngest_ns
             for other in self._others.values()
         )
 
@@ -145,7 +145,7 @@ class JobMonitor:
         impact = self._worst() or (before.impact if before else None)
         if impact is not None:
             return replace(finding, impact=impact)
-        if now_ns - finding.first_seen_ns < STEADY_S * NS_PER_SECOND:
+        if now_ns - finding.first_observed_ns < STEADY_S * NS_PER_SECOND:
             return finding
         note = self._steady_note() or _earlier_steady_note(before)
         return replace(finding, notes=(*finding.notes, note)) if note else finding
@@ -198,7 +198,7 @@ class JobMonitor:
             del self._slowdowns[subject]
             resolved = with_impact(slowdown.base, slowdown.impact, resolved_ns=now_ns)
             return FindingUpdate(FindingChange.RESOLVED, resolved)
-        slowdown.base = replace(slowdown.base, last_seen_ns=now_ns)
+        slowdown.base = replace(slowdown.base, last_observed_ns=now_ns)
         slowdown.impact = impact
         if not slowdown.needs_report:
             return None
@@ -208,7 +208,9 @@ class JobMonitor:
     def _is_covered(self, since_ns: int) -> bool:
         """Return whether another finding explains a slowdown."""
         earliest_ns = since_ns - _COVERS_S * NS_PER_SECOND
-        return any(other.finding.first_seen_ns >= earliest_ns for other in self._others.values())
+        return any(
+            other.finding.first_observed_ns >= earliest_ns for other in self._others.values()
+        )
 
     def _open(self, impact: Impact, now_ns: int) -> FindingUpdate:
         trace = self._recent.around(impact.since_ns)

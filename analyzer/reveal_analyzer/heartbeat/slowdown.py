@@ -72,7 +72,9 @@ def with_impact(base: Finding, impact: Impact, resolved_ns: int | None = None) -
 
 
 def _sentence(impact: Impact) -> str:
-    before, now = (human(ms * 1e6, "ns", Kind.GAUGE) for ms in (impact.usual_ms, impact.period_ms))
+    before, now = (
+        human(ms * 1e6, "ns", Kind.GAUGE) for ms in (impact.baseline_ms, impact.period_ms)
+    )
     since = datetime.fromtimestamp(impact.since_ns // NS_PER_SECOND, UTC)
     return (
         f"Steps of {impact.subject} take {before} -> {now}:"

@@ -130,7 +130,7 @@ def impact(subject: str, step: StepTime, since_ns: int, end_ns: int) -> Impact:
         low_percent=round(reading.percent - reading.margin, 1),
         high_percent=round(reading.percent + reading.margin, 1),
         period_ms=round(10 * step.reference * (100 + reading.percent), 1),
-        usual_ms=round(1000 * step.reference, 1),
+        baseline_ms=round(1000 * step.reference, 1),
         since_ns=since_ns,
         window_s=reading.window,
         channel=step.channel,

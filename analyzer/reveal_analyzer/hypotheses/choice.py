@@ -159,7 +159,7 @@ def _harm(evidence: EpisodeEvidence) -> list[_HarmGroup]:
         if column.harm is Harm.NEITHER:
             continue
         metric = column.metric
-        group = groups.setdefault(metric.vote, _HarmGroup(0.0, set(), metric.subsystem))
+        group = groups.setdefault(metric.metric_group, _HarmGroup(0.0, set(), metric.subsystem))
         group.weight = max(group.weight, weight)
         group.metrics.add(metric.name)
     return sorted(groups.values(), key=lambda group: -group.weight)

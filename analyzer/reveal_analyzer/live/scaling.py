@@ -74,7 +74,7 @@ class GroupPooling:
 
     def __init__(self, columns: Sequence[Column], top: int) -> None:
         keys = [
-            (column.metric.subsystem, f"{column.metric.vote}|{column.instance}")
+            (column.metric.subsystem, f"{column.metric.metric_group}|{column.instance}")
             for column in columns
         ]
         counts = [len({key for key in keys if key[0] is subsystem}) for subsystem in Subsystem]

@@ -72,15 +72,15 @@ def merge(online: Sequence[Finding], offline: Sequence[Finding]) -> list[Finding
         for finding in offline
         if not any(_overlap(finding, known) for known in online)
     ]
-    return sorted([*online, *added], key=lambda finding: (finding.first_seen_ns, finding.id))
+    return sorted([*online, *added], key=lambda finding: (finding.first_observed_ns, finding.id))
 
 
 def _overlap(first: Finding, second: Finding) -> bool:
     """Return whether two findings cover the same time, with the calm period as margin."""
     margin = 10 * NS_PER_SECOND
     return (
-        first.first_seen_ns <= second.last_seen_ns + margin
-        and second.first_seen_ns <= first.last_seen_ns + margin
+        first.first_observed_ns <= second.last_observed_ns + margin
+        and second.first_observed_ns <= first.last_observed_ns + margin
     )
 
 

@@ -12,7 +12,13 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from reveal_contract.redis_address import NOT_ONE, TLS_FILES, Address, explained, parse_url
+from reveal_contract.redis_address import (
+    CLUSTER_UNSUPPORTED,
+    TLS_FILES,
+    RedisAddress,
+    explained,
+    parse_url,
+)
 from reveal_contract.runtime.backoff import HALF_JITTER, Backoff
 
 log = logging.getLogger(__name__)
@@ -52,7 +58,7 @@ def connect(url: str) -> redis.Redis:
     )
 
 
-def _location(address: Address) -> dict[str, Any]:
+def _location(address: RedisAddress) -> dict[str, Any]:
     if address.socket:
         return {"unix_socket_path": address.socket}
     location: dict[str, Any] = {"host": address.host, "port": address.port}
@@ -108,7 +114,7 @@ class RedisConnection:
 
     def _sentence(self, error: Exception) -> str:
         if isinstance(error, _OF_CLUSTER):
-            return NOT_ONE
+            return CLUSTER_UNSUPPORTED
         given = self.client.connection_pool.connection_kwargs
         return _unreadable(given) or explained(str(error), given.get("password") or "")
 

@@ -166,14 +166,14 @@ class FaultSchedule:
             finding
             for finding in findings
             if finding.subsystem in self.fault.subsystems
-            and self.onset_ns - _EARLY_NS <= finding.first_seen_ns <= until
+            and self.onset_ns - _EARLY_NS <= finding.first_observed_ns <= until
         ]
 
     def is_part_of_another(self, findings: Sequence[Finding]) -> bool:
         """Return whether a finding of another cause was open, which then includes the fault."""
         return any(
-            finding.first_seen_ns <= (self.end_ns or time.time_ns())
-            and finding.last_seen_ns >= self.onset_ns
+            finding.first_observed_ns <= (self.end_ns or time.time_ns())
+            and finding.last_observed_ns >= self.onset_ns
             and self.fault.subsystems.intersection(finding.subsystems)
             for finding in findings
         )

@@ -13,10 +13,10 @@ from reveal_collector.devices import pci
 from reveal_collector.facts import files
 from reveal_collector.readers.source import Roots
 from reveal_contract import cpulist
-from reveal_contract.facts import Device, Link, Vectors
+from reveal_contract.facts import DeviceFacts, InterruptVectors, PcieLink
 
 
-def devices(roots: Roots, known: Mapping[str, Vectors]) -> tuple[Device, ...]:
+def devices(roots: Roots, known: Mapping[str, InterruptVectors]) -> tuple[DeviceFacts, ...]:
     """Return every such device by address; ``known`` interrupt vectors are not read again.
 
     A large host has thousands of vectors, each with files of its own.
@@ -25,12 +25,14 @@ def devices(roots: Roots, known: Mapping[str, Vectors]) -> tuple[Device, ...]:
     return tuple(device for device in found if device)
 
 
-def _device(roots: Roots, found: pci.PciDevice, known: Mapping[str, Vectors]) -> Device | None:
+def _device(
+    roots: Roots, found: pci.PciDevice, known: Mapping[str, InterruptVectors]
+) -> DeviceFacts | None:
     path = found.path
     vendor = files.read_text(path / "vendor")
     if found.kind == "gpu" and vendor not in pci.GPU_VENDORS:  # accelerators of other vendors
         return None
-    return Device(
+    return DeviceFacts(
         address=found.address,
         kind=found.kind,
         ids=f"{vendor.removeprefix('0x')}:{files.read_text(path / 'device').removeprefix('0x')}",
@@ -41,9 +43,9 @@ def _device(roots: Roots, found: pci.PciDevice, known: Mapping[str, Vectors]) ->
     )
 
 
-def link(path: Path, port: Path | None) -> Link:
+def link(path: Path, port: Path | None) -> PcieLink:
     """Return the link of a device, with the capabilities of the device and of its port."""
-    return Link(
+    return PcieLink(
         width=_width(path / "current_link_width"),
         device_width=_width(path / "max_link_width"),
         port_width=_width(port / "max_link_width") if port else None,
@@ -68,7 +70,7 @@ def _speed(path: Path) -> float | None:
         return None
 
 
-def vectors(roots: Roots, numbers: list[int]) -> Vectors:
+def vectors(roots: Roots, numbers: list[int]) -> InterruptVectors:
     """Return the CPUs that serve, and may serve, the interrupts of a device that are in use."""
     irqs = roots.sys / "kernel/irq"
     used = [number for number in numbers if files.read_text(irqs / f"{number}/actions")]
@@ -80,4 +82,4 @@ def vectors(roots: Roots, numbers: list[int]) -> Vectors:
             allowed |= cpulist.parse(files.cpu_list(path / "smp_affinity_list"))
     if len(served) > 1:
         allowed = set()
-    return Vectors(len(used) or None, cpulist.render(served), cpulist.render(allowed))
+    return InterruptVectors(len(used) or None, cpulist.render(served), cpulist.render(allowed))

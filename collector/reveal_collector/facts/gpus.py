@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from reveal_collector.facts import files
 from reveal_collector.readers.source import Roots
-from reveal_contract.facts import Device, Gpu, GpuProcess
+from reveal_contract.facts import DeviceFacts, Gpu, GpuProcess
 
 _MOST_PROCESSES = 64
 
@@ -29,7 +29,7 @@ class NvmlAnswer:
 QueryGpus = Callable[[], NvmlAnswer]
 
 
-def gpus(roots: Roots, devices: Iterable[Device], asked: Sequence[Gpu]) -> tuple[Gpu, ...]:
+def gpus(roots: Roots, devices: Iterable[DeviceFacts], asked: Sequence[Gpu]) -> tuple[Gpu, ...]:
     """Return every GPU on the bus, with the library's data or else the driver's."""
     known = {gpu.pci: gpu for gpu in asked}
     return tuple(

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from reveal_collector.facts import cpu, devices, disks, gpus, kernel, memory, nics
 from reveal_collector.readers.source import Roots
-from reveal_contract.facts import Cpu, Facts, Kernel, Vectors
+from reveal_contract.facts import Cpu, Facts, InterruptVectors, Kernel
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ class FactsReader:
         self._node, self._roots, self._queries = node, roots, queries or DeviceQueries()
         self._round = 0
         self._cpu, self._kernel = Cpu(), Kernel()
-        self._vectors: dict[str, Vectors] = {}
+        self._vectors: dict[str, InterruptVectors] = {}
 
     def read(self) -> Facts:
         """Return the current facts; those that rarely change are up to ten calls old.

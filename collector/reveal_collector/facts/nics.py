@@ -14,7 +14,7 @@ from reveal_collector.devices.pci import address_of
 from reveal_collector.devices.rdma import ib_ports
 from reveal_collector.facts import files
 from reveal_collector.readers.source import Roots
-from reveal_contract.facts import Bond, Nic, Port
+from reveal_contract.facts import Bond, Nic, RdmaPortFacts
 
 _UP = {"up": True, "down": False, "lowerlayerdown": False}
 _LOST = ("rx_missed_errors", "rx_fifo_errors")
@@ -107,10 +107,10 @@ def _bond(path: Path) -> Bond:
     )
 
 
-def ports(roots: Roots) -> tuple[Port, ...]:
+def ports(roots: Roots) -> tuple[RdmaPortFacts, ...]:
     """Return the ports of InfiniBand and RoCE devices with their interfaces."""
     return tuple(
-        Port(
+        RdmaPortFacts(
             name=port.name,
             layer=port.link_layer,
             state=port.state,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from hiredis import HiredisError, Reader, ReplyError, pack_command
 
 from reveal_collector.kernel.memory_saving import READ_SIZE
-from reveal_contract.redis_address import Address, explained, parse_url
+from reveal_contract.redis_address import RedisAddress, explained, parse_url
 
 if TYPE_CHECKING:
     import ssl
@@ -31,7 +31,7 @@ class RedisError(Exception):
     """Redis replied with an error, or the reply is invalid; the text is that of the reply."""
 
 
-def handshake(address: Address) -> list[Command]:
+def handshake(address: RedisAddress) -> list[Command]:
     """Return the commands at the start of a connection."""
     commands: list[Command] = []
     if address.username:  # an ACL user may need no password (nopass)
@@ -118,7 +118,7 @@ def _packed(command: Command) -> bytes:
     return bytes(pack_command(command))  # type: ignore[arg-type] # its stub describes tuples of one element
 
 
-def open_socket(address: Address, timeout: float) -> socket.socket:
+def open_socket(address: RedisAddress, timeout: float) -> socket.socket:
     """Return a connected stream socket, with TLS where the address requests it."""
     if address.socket:
         commands = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -141,7 +141,7 @@ def open_socket(address: Address, timeout: float) -> socket.socket:
         raise
 
 
-def tls_context(address: Address) -> ssl.SSLContext:
+def tls_context(address: RedisAddress) -> ssl.SSLContext:
     """Return how to verify the server: by the given CAs or the host's, unless disabled."""
     import ssl  # noqa: PLC0415 - 2 MB that only rediss:// needs
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from reveal_contract.channels import ChannelTable
-from reveal_contract.recording import Writer
+from reveal_contract.recording import RecordingWriter
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ class RecordingSink:
 
     nonblocking = False
 
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, writer: RecordingWriter) -> None:
         self._writer = writer
         self._facts: bytes | None = None
         self._delivered = self._dropped = 0

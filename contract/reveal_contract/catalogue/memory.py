@@ -247,7 +247,7 @@ def _of_node(name: str) -> Metric | None:
         return None
     origin = _NODE_ONLY.get(key, whole.origin)
     return replace(
-        whole, name=name, scope=Scope.NUMA, source="numa", family=whole.vote,
+        whole, name=name, scope=Scope.NUMA, source="numa", family=whole.metric_group,
         origin=f"node {origin}", meaning=f"{whole.meaning}, on one NUMA node",
     )  # fmt: skip
 

@@ -28,7 +28,7 @@ def folded(name: str) -> Metric | None:
     base = _OF_CPUS.get(f"{match[1]}.{match[2] or match[3]}") if match else None
     if match is None or base is None:
         return None
-    row = replace(base, name=name, family=base.vote, kind=Kind.COUNTER, lane=_lane(base))
+    row = replace(base, name=name, family=base.metric_group, kind=Kind.COUNTER, lane=_lane(base))
     if match[2]:
         return replace(row, scope=Scope.NUMA, meaning=f"{base.meaning}: over a NUMA node's CPUs")
     row = replace(row, scope=Scope.NODE)

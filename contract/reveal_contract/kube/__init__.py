@@ -1,1 +1,1 @@
-"""Names, Events and the AnomalyReport: the parts of the Kubernetes API that components share."""
+"""Kubernetes: names, paths, transport, errors, Events and AnomalyReports of all components."""

@@ -39,7 +39,7 @@ from reveal_contract.kube.report_limits import LISTS, MAX_BYTES, kept_entries, l
 from reveal_contract.metric import Subsystem
 from reveal_contract.time_units import NS_PER_SECOND
 
-__all__ = ["MAX_BYTES", "Columns", "Identity", "Owner", "Report", "Windows", "report"]
+__all__ = ["MAX_BYTES", "Columns", "Report", "ReportIdentity", "ReportOwner", "Windows", "report"]
 
 _NS_PER_MS = 1_000_000
 _IN_SPEC = ("id", "kind", "nodeName", "scope", "firstSeenTime")  # of a finding's row
@@ -51,7 +51,7 @@ _POD_NAMES_BYTES = 512
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
+class ReportOwner:
     """The profile that a report belongs to, as the API knows it."""
 
     name: str
@@ -60,7 +60,7 @@ class Owner:
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class ReportIdentity:
     """The spec of a report, which never changes."""
 
     profile: str
@@ -69,7 +69,7 @@ class Identity:
     scope: FindingScope
     kind: FindingKind
     subsystem: Subsystem
-    first_seen_ns: int
+    first_observed_ns: int
 
     def to_spec(self) -> dict[str, Any]:
         """Return the spec as the API has it."""
@@ -80,7 +80,7 @@ class Identity:
             "scope": self.scope.value,
             "kind": self.kind.value,
             "subsystem": self.subsystem.value,
-            "firstSeenTime": rfc3339(self.first_seen_ns),
+            "firstSeenTime": rfc3339(self.first_observed_ns),
         }
 
 
@@ -126,7 +126,7 @@ class Report:
     """
 
     name: str
-    identity: Identity
+    identity: ReportIdentity
     finding: Finding
     columns: Columns = Columns()
     windows: Windows | None = None
@@ -161,7 +161,7 @@ class Report:
     @property
     def age_ns(self) -> int:
         """Time from the first to the last observation."""
-        return self.finding.last_seen_ns - self.identity.first_seen_ns
+        return self.finding.last_observed_ns - self.identity.first_observed_ns
 
     @property
     def core(self) -> tuple[str, ...]:
@@ -205,7 +205,7 @@ class Report:
             LABEL_STATE: self.finding.state.value,
         }
 
-    def to_create(self, owner: Owner | None = None) -> dict[str, Any]:
+    def to_create(self, owner: ReportOwner | None = None) -> dict[str, Any]:
         """Return the object without its status, which the server takes by the subresource only."""
         metadata: dict[str, Any] = {"name": self.name, "labels": self.labels()}
         if owner is not None:
@@ -246,25 +246,27 @@ class Report:
         windows = self.windows
         if windows is not None:
             windows = Windows.between(windows.first_ns, now_ns, stride_seconds)
-        finding = replace(self.finding, last_seen_ns=_whole_ms(now_ns))
+        finding = replace(self.finding, last_observed_ns=_whole_ms(now_ns))
         return replace(self, finding=finding, windows=windows)
 
 
 def report(finding: Finding, profile: str, generation: int, stride_seconds: int = 1) -> Report:
     """Return the report of a finding of ``profile``; it is within the limits of the schema."""
     within = _as_kept(limited(finding))
-    identity = Identity(
+    identity = ReportIdentity(
         profile=profile,
         node=within.node_name,
         finding_id=within.id,
         scope=within.scope,
         kind=within.kind,
         subsystem=within.subsystem,
-        first_seen_ns=within.first_seen_ns,
+        first_observed_ns=within.first_observed_ns,
     )
     windows = None
     if finding.kind is FindingKind.ANOMALY:
-        windows = Windows.between(finding.first_seen_ns, finding.last_seen_ns, stride_seconds)
+        windows = Windows.between(
+            finding.first_observed_ns, finding.last_observed_ns, stride_seconds
+        )
     name = report_name(profile, finding.node_name, finding.id)
     return _fitted(Report(name, identity, within, _columns(within), windows, generation))
 
@@ -276,11 +278,11 @@ def _as_kept(finding: Finding) -> Finding:
     """
     resolved_ns = finding.resolved_ns
     if finding.state is State.RESOLVED and resolved_ns is None:
-        resolved_ns = finding.last_seen_ns
+        resolved_ns = finding.last_observed_ns
     return replace(
         finding,
-        first_seen_ns=_whole_ms(finding.first_seen_ns),
-        last_seen_ns=_whole_ms(finding.last_seen_ns),
+        first_observed_ns=_whole_ms(finding.first_observed_ns),
+        last_observed_ns=_whole_ms(finding.last_observed_ns),
         resolved_ns=None if resolved_ns is None else _whole_ms(resolved_ns),
     )
 
@@ -319,7 +321,7 @@ def _without_empty(value: Any) -> Any:
     return value
 
 
-def _reference(owner: Owner) -> dict[str, Any]:
+def _reference(owner: ReportOwner) -> dict[str, Any]:
     return {
         "apiVersion": API_VERSION,
         "kind": PROFILE_KIND,

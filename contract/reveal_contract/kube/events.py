@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from reveal_contract.kube.names import API_VERSION, PROFILE_KIND, REPORT_KIND, clipped
-from reveal_contract.runtime.token_bucket import Buckets
+from reveal_contract.runtime.token_bucket import KeyedTokenBuckets
 from reveal_contract.time_units import NS_PER_MINUTE, NS_PER_SECOND
 
 EVENTS_API = "events.k8s.io/v1"
@@ -216,7 +216,7 @@ class EventRecorder:
 
     def __init__(self) -> None:
         self._series: OrderedDict[tuple[str, ...], _Series] = OrderedDict()
-        self._allowed = Buckets(BURST, EVERY_S)
+        self._allowed = KeyedTokenBuckets(BURST, EVERY_S)
         self.refused = 0
 
     def record(self, event: Event, now_ns: int) -> Posting | None:

@@ -1,4 +1,4 @@
-"""What operator, collector, analyzer, CRDs and chart call things in Kubernetes.
+"""Names in Kubernetes that operator, collector, analyzer, CRDs and chart share.
 
 Rules of names: "Object Names and IDs" and "Labels and Selectors" of the Kubernetes documentation.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-# what hashlib hands out too, but that brings OpenSSL into a collector's memory
+# the function of hashlib; importing hashlib loads OpenSSL into a collector's memory
 from _blake2 import blake2b
 
 GROUP = "reveal.dev"
@@ -32,7 +32,7 @@ LABEL_SEVERITY = f"{GROUP}/severity"
 LABEL_STATE = f"{GROUP}/state"
 APP = "reveal"
 
-ANNOTATION_INTENT = f"{GROUP}/intent-hash"  # of a child as it was applied last
+ANNOTATION_INTENT = f"{GROUP}/intent-hash"  # of an object as it was applied last
 ANNOTATION_SETTINGS = f"{GROUP}/settings-hash"  # of a pod template: new settings, new pods
 ANNOTATION_HYPOTHESES = f"{GROUP}/hypotheses-hash"  # the same of a ConfigMap that a profile names
 
@@ -52,17 +52,17 @@ REDIS_AUTHORITY_FOLDER = "/etc/reveal-redis"
 RUN_FOLDER = "/run/reveal"  # an emptyDir: the alive file, the spool
 HOST_FOLDER = "/host"  # the host's /proc, /sys below it
 
-METRICS_PORT = 9478  # of analyzers; collectors have none unless a profile gives one
+METRICS_PORT = 9478  # of analyzers; collectors have none unless a profile sets one
 
 _MAX_LABEL = 63
 _MAX_NAME = 253
 _NOT_LABEL = re.compile(r"[^A-Za-z0-9._-]+")
 _EDGES = "._-"
-_CUT = "…"
+_ELLIPSIS = "…"
 
 
 def label_value(text: str) -> str:
-    """Any text as a value of a label: itself where it fits, else its beginning and a hash."""
+    """Return a text as a label value: unchanged if valid, else its beginning and a hash."""
     clean = _NOT_LABEL.sub("-", text).strip(_EDGES)
     if clean == text and len(text) <= _MAX_LABEL:
         return text
@@ -70,14 +70,14 @@ def label_value(text: str) -> str:
 
 
 def child_name(component: str, profile: str) -> str:
-    """The name of a profile's DaemonSet, Deployment or ConfigMap: fits a label, is unique."""
+    """Return the name of a profile's object: it is unique and a valid label."""
     dashed = profile.replace(".", "-")  # names of pods and volumes take no dots
     unique = dashed if dashed == profile else f"{dashed}-{_digest(profile)}"
     return label_value(f"{APP}-{component}-{unique}")
 
 
 def report_name(profile: str, node: str, finding: str) -> str:
-    """The name of the report of a finding (``finding`` is its id): the same at every retry."""
+    """Return the name of the report of a finding id: the same at every retry."""
     name = f"{profile}-{node}-{finding}".lower()
     if len(name) <= _MAX_NAME:
         return name
@@ -90,9 +90,9 @@ def _digest(text: str) -> str:
 
 
 def clipped(text: str, most: int) -> str:
-    """The text in ``most`` bytes of UTF-8 at most; one that was longer ends in an ellipsis."""
+    """Return the text in at most ``most`` bytes of UTF-8; a longer one ends in an ellipsis."""
     data = text.encode(errors="replace")
     if len(data) <= most:
         return data.decode()
-    kept = data[: max(0, most - len(_CUT.encode()))].decode(errors="ignore")
-    return kept.rstrip() + _CUT
+    kept = data[: max(0, most - len(_ELLIPSIS.encode()))].decode(errors="ignore")
+    return kept.rstrip() + _ELLIPSIS

@@ -21,7 +21,7 @@ from reveal_contract.finding import (
     State,
     Subject,
 )
-from reveal_contract.kube.anomaly_report import Columns, Identity, Report, Windows
+from reveal_contract.kube.anomaly_report import Columns, Report, ReportIdentity, Windows
 from reveal_contract.kube.names import LABEL_SEVERITY
 from reveal_contract.metric import Subsystem
 
@@ -58,19 +58,19 @@ def parse_report(found: Row) -> Report | None:
         return None
 
 
-def _identity(spec: Row) -> Identity:
-    return Identity(
+def _identity(spec: Row) -> ReportIdentity:
+    return ReportIdentity(
         profile=str(spec["profileRef"]["name"]),
         node=str(spec["nodeName"]),
         finding_id=str(spec["findingID"]),
         scope=FindingScope(spec["scope"]),
         kind=FindingKind(spec["kind"]),
         subsystem=Subsystem(spec["subsystem"]),
-        first_seen_ns=_ns(spec["firstSeenTime"]),
+        first_observed_ns=_ns(spec["firstSeenTime"]),
     )
 
 
-def _bare_finding(identity: Identity, labels: Row) -> Finding:
+def _bare_finding(identity: ReportIdentity, labels: Row) -> Finding:
     severity = labels.get(LABEL_SEVERITY)
     return Finding(
         id=identity.finding_id,
@@ -78,15 +78,15 @@ def _bare_finding(identity: Identity, labels: Row) -> Finding:
         subsystem=identity.subsystem,
         severity=Severity(severity) if severity in list(Severity) else Severity.LOW,
         state=State.OPEN,
-        first_seen_ns=identity.first_seen_ns,
-        last_seen_ns=identity.first_seen_ns,
+        first_observed_ns=identity.first_observed_ns,
+        last_observed_ns=identity.first_observed_ns,
         claim="",
         scope=identity.scope,
         kind=identity.kind,
     )
 
 
-def _with_status(name: str, identity: Identity, status: Row) -> Report:
+def _with_status(name: str, identity: ReportIdentity, status: Row) -> Report:
     windows = status.get("windows")
     return Report(
         name=name,
@@ -103,18 +103,18 @@ def _with_status(name: str, identity: Identity, status: Row) -> Report:
     )
 
 
-def _finding(identity: Identity, status: Row) -> Finding:
+def _finding(identity: ReportIdentity, status: Row) -> Finding:
     hypothesis, peers, impact = (status.get(key) for key in ("hypothesis", "peers", "impact"))
     resolved = status.get("resolvedTime")
-    last_seen = status.get("lastSeenTime")
+    last_time = status.get("lastSeenTime")
     return Finding(
         id=identity.finding_id,
         node_name=identity.node,
         subsystem=Subsystem(status["subsystem"]),
         severity=Severity(status["severity"]),
         state=State(status["state"]),
-        first_seen_ns=identity.first_seen_ns,
-        last_seen_ns=_ns(last_seen) if last_seen else identity.first_seen_ns,
+        first_observed_ns=identity.first_observed_ns,
+        last_observed_ns=_ns(last_time) if last_time else identity.first_observed_ns,
         claim=status.get("claim", ""),
         scope=identity.scope,
         subsystems=tuple(Subsystem(name) for name in status.get("subsystems", ())),
@@ -193,7 +193,7 @@ def _impact(row: Row) -> Impact:
         low_percent=float(row.get("lowPercent", slowdown)),
         high_percent=float(row.get("highPercent", slowdown)),
         period_ms=float(row.get("periodMilliseconds", 0)),
-        usual_ms=float(row.get("usualMilliseconds", 0)),
+        baseline_ms=float(row.get("usualMilliseconds", 0)),
         since_ns=_ns(row["since"]) if "since" in row else 0,
         window_s=row.get("windowSeconds", 0),
         channel=row.get("channel", ""),

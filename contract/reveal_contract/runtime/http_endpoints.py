@@ -1,4 +1,4 @@
-"""What the HTTP endpoints of the processes share: /metrics for Prometheus, /healthz, /readyz."""
+"""HTTP endpoints of the processes: /metrics for Prometheus, /healthz, /readyz."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from reveal_contract import VERSION
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-# "" while all is well, else one sentence of what is not
+# returns "" while all is well, else a sentence
 Check = Callable[[], str]
 
-_CLIENT_SECONDS = 10.0  # a client that says nothing gives its thread back
+_CLIENT_SECONDS = 10.0  # then the thread of an idle client ends
 
 
 def serve(
     registry: CollectorRegistry, port: int, health: Check | None = None, ready: Check | None = None
 ) -> int:
-    """Answer on ``port`` (0: any free one) from threads, until the process ends; gives the port.
+    """Serve ``port`` (0: any free one) from threads until the process ends; return the port.
 
-    /metrics is what a scrape of ``registry`` gives; /healthz and /readyz answer 200, or 503 and
-    why (Kubernetes: "Configure Liveness, Readiness and Startup Probes").  IPv6 and IPv4 both are
-    answered where the host has them.  Raises ``OSError`` with a sentence where the port is taken.
+    /metrics is a scrape of ``registry``; /healthz and /readyz respond with 200, or with 503 and the
+    reason (Kubernetes: "Configure Liveness, Readiness and Startup Probes").  It listens on IPv6 and
+    IPv4 where the host has them.  Raises ``OSError`` with a sentence where the port is in use.
     """
     asked = {"/healthz": health, "/readyz": ready}
     checks = {path: check for path, check in asked.items() if check is not None}
@@ -43,7 +43,7 @@ def serve(
 
 
 def application(registry: CollectorRegistry, checks: Mapping[str, Check]) -> WSGIApplication:
-    """/metrics and the checks by their paths; anything else is not found."""
+    """Return the application: /metrics and the checks by their paths."""
     metrics: WSGIApplication = make_wsgi_app(registry)
 
     def answer(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
@@ -51,10 +51,11 @@ def application(registry: CollectorRegistry, checks: Mapping[str, Check]) -> WSG
         if path == "/metrics":
             return metrics(environ, start)
         if path in checks:
-            wrong = checks[path]()
-            return _text(start, "503 Service Unavailable" if wrong else "200 OK", wrong or "ok")
+            problem = checks[path]()
+            status = "503 Service Unavailable" if problem else "200 OK"
+            return _text(start, status, problem or "ok")
         known = ", ".join(("/metrics", *checks))
-        return _text(start, "404 Not Found", f"there is {known}")
+        return _text(start, "404 Not Found", f"not found; try {known}")
 
     return answer
 
@@ -68,11 +69,11 @@ class _Handler(WSGIRequestHandler):
     timeout = _CLIENT_SECONDS
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing: a scrape or a probe every few seconds is no news."""
+        """Log nothing: there is a scrape or a probe every few seconds."""
 
 
 class _Server(ThreadingMixIn, WSGIServer):
-    """Both families where the host has IPv6 (RFC 3493, 5.3), else IPv4."""
+    """Listens on IPv6 and IPv4 where the host has IPv6 (RFC 3493, 5.3), else on IPv4."""
 
     daemon_threads = True
     address_family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
@@ -80,7 +81,7 @@ class _Server(ThreadingMixIn, WSGIServer):
     def server_bind(self) -> None:
         if self.address_family == socket.AF_INET6:
             self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-        # not HTTPServer's: it asks the name service for the host's name, which may take long
+        # not HTTPServer's: it resolves the host's name, which may take long
         TCPServer.server_bind(self)
         self.server_name, self.server_port = socket.gethostname(), self.server_address[1]
         self.setup_environ()
@@ -91,7 +92,7 @@ def _listening(port: int, app: WSGIApplication) -> WSGIServer:
 
 
 def build_info(name: str) -> GaugeMetricFamily:
-    """``NAME{version="1.2.3"} 1``."""
+    """Return the metric ``NAME{version="1.2.3"} 1``."""
     family = GaugeMetricFamily(name, "1, with the version.", labels=["version"])
     family.add_metric([VERSION], 1)
     return family

@@ -1,4 +1,4 @@
-"""Log lines of every process: text for people, JSON for what gathers the logs of a cluster."""
+"""Log lines of every process: text for people, JSON for log collectors."""
 
 from __future__ import annotations
 
@@ -27,37 +27,40 @@ class JsonLines(logging.Formatter):
         return json.dumps(self.row(record), ensure_ascii=False, default=str)
 
     def row(self, record: logging.LogRecord) -> dict[str, Any]:
-        """The line before it is JSON."""
+        """Return the line as a mapping."""
         moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
-        made: dict[str, Any] = {
+        row: dict[str, Any] = {
             "time": f"{moment}.{int(record.msecs):03d}Z",
             "severity": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
         }
         if (about := getattr(record, "object", None)) is not None:
-            made["object"] = about
+            row["object"] = about
         if record.exc_info:
-            made["error"] = self.formatException(record.exc_info)
-        return made
+            row["error"] = self.formatException(record.exc_info)
+        return row
 
 
 def add_flag(parser: argparse.ArgumentParser) -> None:
-    """``--log-format``, the same at every process."""
+    """Add ``--log-format``, the same for every process."""
     parser.add_argument(
-        "--log-format", choices=(TEXT, JSON), default=TEXT, help="of the log on standard error"
+        "--log-format",
+        choices=(TEXT, JSON),
+        default=TEXT,
+        help="format of the log on standard error",
     )
 
 
 def set_up(style: str = TEXT, level: int = logging.INFO) -> None:
-    """Log to standard error, and nowhere else."""
+    """Log to standard error only."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines() if style == JSON else logging.Formatter(_TEXT_FORM))
     logging.basicConfig(level=level, handlers=[handler], force=True)
 
 
 def last_words(sentence: str) -> None:
-    """Why the process ends, in one sentence to whoever started it; JSON where the log is."""
+    """Write why the process ends to standard error; as JSON if the log is JSON."""
     if any(isinstance(handler.formatter, JsonLines) for handler in logging.root.handlers):
         log.error("%s", sentence)
     else:

@@ -183,7 +183,7 @@ def test_a_clock_that_is_set_during_a_fault_leaves_a_single_finding(
     assert len({update.finding.id for update in reported}) == 1
     over = reported[-1].finding
     assert over.state is State.RESOLVED
-    assert 24 <= (over.last_seen_ns - over.first_seen_ns) / NS_PER_SECOND <= 40
+    assert 24 <= (over.last_observed_ns - over.first_observed_ns) / NS_PER_SECOND <= 40
 
 
 def test_missing_values_are_no_news(node: Node) -> None:
@@ -202,7 +202,7 @@ def test_a_lasting_level_is_a_single_finding_until_earlier_levels_return(node: N
     assert [change for change in changes(during) if change != "Changed"] == ["Suspected", "Opened"]
     (resolved,) = [u for u in run(judge, node, 40) if u.change is FindingChange.RESOLVED]
     assert any("new normal" in note for note in resolved.finding.notes)
-    lasted = resolved.finding.last_seen_ns - resolved.finding.first_seen_ns
+    lasted = resolved.finding.last_observed_ns - resolved.finding.first_observed_ns
     assert 398 <= lasted / NS_PER_SECOND <= 412
 
 

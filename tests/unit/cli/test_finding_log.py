@@ -8,7 +8,7 @@ from support import cli_findings
 
 
 def finding(second: int = 1) -> Finding:
-    return replace(cli_findings.finding(), id=f"cpu-{second}", first_seen_ns=second * 10**9)
+    return replace(cli_findings.finding(), id=f"cpu-{second}", first_observed_ns=second * 10**9)
 
 
 def test_the_last_state_of_each_finding_is_kept_in_the_order_of_onset() -> None:

@@ -49,7 +49,7 @@ def test_text_that_looks_like_markup_is_printed_as_it_is() -> None:
 
 
 def test_days_are_printed_where_the_findings_are_of_several() -> None:
-    later = replace(finding(), first_seen_ns=ONSET_NS + 3 * 86_400 * 10**9)
+    later = replace(finding(), first_observed_ns=ONSET_NS + 3 * 86_400 * 10**9)
     assert "Nov" not in table(finding())
     assert words(table(finding(), later)).count("Nov") == 2
 

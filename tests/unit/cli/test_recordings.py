@@ -9,7 +9,7 @@ import pytest
 from reveal_cli.__main__ import main
 from reveal_cli.errors import ERROR, CliError
 from reveal_cli.recordings import Recording, Slices
-from reveal_contract.recording import Writer
+from reveal_contract.recording import RecordingWriter
 from reveal_contract.wire import encode, gauges
 from support.redis_streams import TABLE, message
 
@@ -42,7 +42,7 @@ def test_a_full_disk_is_reported_once_and_loses_only_what_does_not_fit(
     with Recording(tmp_path / "r.rvl") as recording:
         recording.message(wire(1), TABLE)
         with monkeypatch.context() as full:
-            full.setattr(Writer, "message", fail_full)
+            full.setattr(RecordingWriter, "message", fail_full)
             recording.message(wire(2), TABLE)
             problem = recording.problem
             recording.message(wire(3), TABLE)
@@ -53,7 +53,7 @@ def test_a_full_disk_is_reported_once_and_loses_only_what_does_not_fit(
 
 
 def test_a_damaged_message_is_reported_in_a_sentence(tmp_path: Path) -> None:
-    with Writer(tmp_path / "r.rvl") as writer:
+    with RecordingWriter(tmp_path / "r.rvl") as writer:
         writer.message(wire(1)[:-1] + b"\0", TABLE)
     with pytest.raises(CliError, match="checksum"):
         list(Slices(tmp_path / "r.rvl"))

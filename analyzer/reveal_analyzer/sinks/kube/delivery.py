@@ -9,7 +9,7 @@ from dataclasses import replace
 from reveal_analyzer.sinks.kube.api import SinkApi
 from reveal_analyzer.sinks.kube.entry import PendingEvent, ReportEntry
 from reveal_contract.kube import events
-from reveal_contract.kube.anomaly_report import Owner, Report
+from reveal_contract.kube.anomaly_report import Report, ReportOwner
 from reveal_contract.kube.errors import (
     AlreadyExistsError,
     ApiError,
@@ -40,7 +40,7 @@ class Delivery:
         self._uids: OrderedDict[str, tuple[str, float]] = OrderedDict()
         self._refusal_logged = False
 
-    def deliver(self, entry: ReportEntry, owner: Owner, now_s: float) -> Report:
+    def deliver(self, entry: ReportEntry, owner: ReportOwner, now_s: float) -> Report:
         """Write the report, then its Events; return what was written.
 
         What was done before an error is not done again: each step has the same result when it is
@@ -68,7 +68,7 @@ class Delivery:
         for posting in self._recorder.rest():
             self._post_or_drop(posting)
 
-    def _create(self, report: Report, owner: Owner) -> None:
+    def _create(self, report: Report, owner: ReportOwner) -> None:
         try:
             self._api.create_report(report.to_create(owner))
             self.reports["created"] += 1
@@ -77,7 +77,7 @@ class Delivery:
             # finding opened again after it was resolved.
             self._api.label_report(report.name, report.labels())
 
-    def _write_status(self, entry: ReportEntry, report: Report, owner: Owner) -> None:
+    def _write_status(self, entry: ReportEntry, report: Report, owner: ReportOwner) -> None:
         body = replace(report, generation=owner.generation).to_apply()
         try:
             self._api.apply_report_status(report.name, body)

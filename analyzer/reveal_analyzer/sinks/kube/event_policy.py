@@ -26,7 +26,7 @@ def opened(finding: Finding) -> list[PendingEvent]:
     if finding.kind is FindingKind.CONFIGURATION:
         return []
     reason = _opening_reason(finding)
-    on_node = PendingEvent(reason, _note(finding), finding.last_seen_ns)
+    on_node = PendingEvent(reason, _note(finding), finding.last_observed_ns)
     return [on_node, *of_culprit(finding)]
 
 
@@ -37,7 +37,7 @@ def of_culprit(finding: Finding) -> list[PendingEvent]:
         return []
     note = f"On node {finding.node_name}: {_note(finding)}"
     identity = pod.namespace, pod.name, pod.uid
-    return [PendingEvent(_opening_reason(finding), note, finding.last_seen_ns, identity)]
+    return [PendingEvent(_opening_reason(finding), note, finding.last_observed_ns, identity)]
 
 
 def changed(finding: Finding, max_severity: Severity, *, was_open: bool) -> list[PendingEvent]:
@@ -45,11 +45,11 @@ def changed(finding: Finding, max_severity: Severity, *, was_open: bool) -> list
     if finding.kind is FindingKind.CONFIGURATION:
         return []
     if finding.state is State.RESOLVED:
-        time_ns = finding.resolved_ns or finding.last_seen_ns
+        time_ns = finding.resolved_ns or finding.last_observed_ns
         return [PendingEvent(events.ANOMALY_RESOLVED, finding.claim, time_ns)] if was_open else []
     if finding.severity.rank > max_severity.rank:
         note = f"From {max_severity} to {_note(finding)}"
-        return [PendingEvent(events.ANOMALY_ESCALATED, note, finding.last_seen_ns)]
+        return [PendingEvent(events.ANOMALY_ESCALATED, note, finding.last_observed_ns)]
     return []
 
 

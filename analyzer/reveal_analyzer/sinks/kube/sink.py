@@ -22,7 +22,7 @@ from reveal_analyzer.sinks.kube.status import ProfileTelemetry
 from reveal_analyzer.stream.connection import connect as connect_redis
 from reveal_analyzer.telemetry.snapshot import Snapshot
 from reveal_contract.finding import FindingUpdate
-from reveal_contract.kube.anomaly_report import Owner
+from reveal_contract.kube.anomaly_report import ReportOwner
 from reveal_contract.kube.errors import (
     ApiError,
     ForbiddenError,
@@ -100,7 +100,7 @@ class KubeSink:
         self._observed: Snapshot | None = None
         self._listed_s: float | None = None
         self._series_s = 0.0
-        self._owner: Owner | None = None
+        self._owner: ReportOwner | None = None
         self._spooled: list[tuple[str, int]] = []
         self._store.restore(self._spool.load())
         self._thread = threading.Thread(target=self._run, name="reveal-kubernetes", daemon=True)
@@ -218,13 +218,13 @@ class KubeSink:
         if self._conditions is not None:
             self._conditions.assume([each.report.node for each in listed])
 
-    def _read_owner(self) -> Owner:
+    def _read_owner(self) -> ReportOwner:
         try:
             found = self._api.profile(self._profile)
         except NotFoundError as error:
             raise ForbiddenError(f"there is no RevealProfile {self._profile}: {error}") from None
         metadata = found["metadata"]
-        return Owner(self._profile, metadata["uid"], int(metadata.get("generation", 1)))
+        return ReportOwner(self._profile, metadata["uid"], int(metadata.get("generation", 1)))
 
     def _deliver(self) -> None:
         with self._changed:

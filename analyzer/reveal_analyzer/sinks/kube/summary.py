@@ -74,8 +74,8 @@ def summary_finding(
         subsystems=tuple(sorted({report.finding.subsystem for report in summarized})),
         severity=worst.severity,
         state=State.OPEN,
-        first_seen_ns=first_ns,
-        last_seen_ns=now_ns,
+        first_observed_ns=first_ns,
+        last_observed_ns=now_ns,
         claim=_claim(summarized, nodes, limit, worst),
         hypothesis=Hypothesis(
             CAUSE,

@@ -12,27 +12,27 @@ from reveal_analyzer.configuration.evaluate import RULES, evaluate, finding_id
 from reveal_contract.facts import (
     Bond,
     Cpu,
-    Device,
+    DeviceFacts,
     Facts,
     FrequencyPolicy,
     Gpu,
     GpuProcess,
     HugePool,
+    InterruptVectors,
     Kernel,
-    Link,
     Memory,
     Nic,
     NumaNode,
-    Port,
+    PcieLink,
+    RdmaPortFacts,
     Swap,
-    Vectors,
 )
 from reveal_contract.finding import FindingKind, Severity, State
 from reveal_contract.metric import Subsystem
 
 GIB = 1 << 30
 GPU, CARD, DRIVE = "0000:3b:00.0", "0000:5e:00.0", "0000:81:00.0"
-WIDE = Link(16, 16, 16, 32.0, 32.0, 32.0)
+WIDE = PcieLink(16, 16, 16, 32.0, 32.0, 32.0)
 
 # a bare-metal host of two sockets without any fault
 SOUND = Facts(
@@ -55,10 +55,11 @@ SOUND = Facts(
         sysctl={"vm.swappiness": "60", "vm.zone_reclaim_mode": "0"},
     ),
     devices=(
-        Device(GPU, "gpu", "10de:2330", "nvidia", 0, WIDE),
-        Device(CARD, "network", "15b3:1021", "mlx5_core", 0, WIDE, Vectors(16, "0-7", "0-15")),
-        Device(DRIVE, "storage", "144d:a80a", "nvme", 1, Link(4, 4, 4, 16.0, 16.0, 32.0),
-               Vectors(17, "0-15", "0-15")),
+        DeviceFacts(GPU, "gpu", "10de:2330", "nvidia", 0, WIDE),
+        DeviceFacts(CARD, "network", "15b3:1021", "mlx5_core", 0, WIDE,
+                    InterruptVectors(16, "0-7", "0-15")),
+        DeviceFacts(DRIVE, "storage", "144d:a80a", "nvme", 1, PcieLink(4, 4, 4, 16.0, 16.0, 32.0),
+               InterruptVectors(17, "0-15", "0-15")),
     ),
     nics=(
         Nic("eth0", "mlx5_core", CARD, True, 100_000, "full", 9000, 16, 16, channels=16,
@@ -66,7 +67,7 @@ SOUND = Facts(
         Nic("eth1", "mlx5_core", "", True, 100_000, "full", 9000, 16, 16, bond="bond0"),
     ),
     bonds=(Bond("bond0", "802.3ad", 9000, ("eth0", "eth1")),),
-    ports=(Port("mlx5_0/1", "InfiniBand", "ACTIVE", "400 Gb/sec (4X NDR)", CARD),),
+    ports=(RdmaPortFacts("mlx5_0/1", "InfiniBand", "ACTIVE", "400 Gb/sec (4X NDR)", CARD),),
     gpus=(Gpu(GPU, "NVIDIA H100", persistence=True),),
     processes=(GpuProcess(77, "python", (GPU,), "0-7", "0", "/slurm/job_7"),),
 )  # fmt: skip
@@ -141,7 +142,7 @@ class Case:
 
 HALF = replace(WIDE, width=8)
 LATE = replace(WIDE, speed=16.0)
-VECTORS = Vectors(16, "3", "0-15")
+VECTORS = InterruptVectors(16, "3", "0-15")
 CAPPED = policy(highest=2_000_000)
 UNEVEN = (NumaNode(0, "0-7", 224 * GIB, (10, 21)), NumaNode(1, "8-15", 256 * GIB, (21, 10)))
 CASES = [
@@ -224,18 +225,18 @@ CASES = [
     Case(
         "InterruptsOnOneCPU", device(CARD, vectors=VECTORS), ("All 16 interrupts", "eth0", "CPU 3"),
         "/sys/bus/pci/devices/0000:5e:00.0/msi_irqs",
-        (device(CARD, vectors=Vectors(3, "3", "0-15")),
+        (device(CARD, vectors=InterruptVectors(3, "3", "0-15")),
          replace(device(CARD, vectors=VECTORS), cpu=replace(SOUND.cpu, online="0-2")),
          replace(device(CARD, vectors=VECTORS), nics=(replace(SOUND.nics[0], rx_queues=1),)),
          replace(device(CARD, vectors=VECTORS), nics=(), ports=())),
     ),
     Case(
-        "RemoteInterrupts", device(CARD, vectors=Vectors(16, "8-15", "0-15")),
+        "RemoteInterrupts", device(CARD, vectors=InterruptVectors(16, "8-15", "0-15")),
         ("NUMA node 0", "CPUs 8-15"), "echo 0-7 >",
-        (device(CARD, vectors=Vectors(16, "7-15", "0-15")),
-         device(CARD, vectors=Vectors(16, "8-15", "0-15"), node=None),
-         device(CARD, vectors=Vectors(16, "8-15", "0-15"), node=5),
-         device(CARD, split("0-7", "8-15"), vectors=Vectors(16, "8-15", "0-15"))),
+        (device(CARD, vectors=InterruptVectors(16, "7-15", "0-15")),
+         device(CARD, vectors=InterruptVectors(16, "8-15", "0-15"), node=None),
+         device(CARD, vectors=InterruptVectors(16, "8-15", "0-15"), node=5),
+         device(CARD, split("0-7", "8-15"), vectors=InterruptVectors(16, "8-15", "0-15"))),
     ),
     Case(
         "SmallReceiveRing", nic(missed=40), ("lost 40", "1024", "8192"),
@@ -256,8 +257,10 @@ CASES = [
         "InfiniBandOnOneLane",
         replace(SOUND, ports=(replace(SOUND.ports[0], rate="100 Gb/sec (1X NDR)"),)),
         ("mlx5_0/1", "1X"), "iblinkinfo",
-        (replace(SOUND, ports=(Port("m/1", "Ethernet", "ACTIVE", "25 Gb/sec (1X EDR)", CARD),)),
-         replace(SOUND, ports=(Port("m/1", "InfiniBand", "DOWN", "2.5 Gb/sec (1X SDR)", CARD),))),
+        (replace(SOUND,
+                 ports=(RdmaPortFacts("m/1", "Ethernet", "ACTIVE", "25 Gb/sec (1X EDR)", CARD),)),
+         replace(SOUND,
+                 ports=(RdmaPortFacts("m/1", "InfiniBand", "DOWN", "2.5 Gb/sec (1X SDR)", CARD),))),
     ),
     Case(
         "GPUProcessOnRemoteCPUs", process(cpus="8-11"), ("python (77)", "node 0", "CPUs 8-11"),
@@ -322,7 +325,7 @@ def test_a_narrow_link_of_an_idle_gpu_weighs_less() -> None:
     )
     assert (busy.severity, resting.severity) == (Severity.MEDIUM, Severity.LOW)
     assert busy.subsystem is Subsystem.GPU
-    [drive] = evaluate(device(DRIVE, link=Link(2, 4, 4)), 5)
+    [drive] = evaluate(device(DRIVE, link=PcieLink(2, 4, 4)), 5)
     assert drive.subsystem is Subsystem.STORAGE
 
 

@@ -15,24 +15,24 @@ from reveal_cli.summary_text import exit_code
 from reveal_cli.terminal import plain_text
 from reveal_contract.facts import (
     Cpu,
-    Device,
+    DeviceFacts,
     Facts,
     FrequencyPolicy,
     GpuProcess,
     HugePool,
+    InterruptVectors,
     Kernel,
-    Link,
     Memory,
     Nic,
     NumaNode,
-    Vectors,
+    PcieLink,
 )
 from reveal_contract.finding import Severity
 from support.property_tests import examples
 
 GPU = "0000:3b:00.0"
 SOUND = Facts(node="n", kernel=Kernel(virtual=False))
-HALF = Device(GPU, "gpu", "10de:2330", link=Link(8, 16, 16))
+HALF = DeviceFacts(GPU, "gpu", "10de:2330", link=PcieLink(8, 16, 16))
 NARROW = replace(SOUND, devices=(HALF,))
 BUSY = replace(NARROW, processes=(GpuProcess(7, "python", (GPU,)),))
 
@@ -40,12 +40,12 @@ BUSY = replace(NARROW, processes=(GpuProcess(7, "python", (GPU,)),))
 def test_a_finding_opens_once_and_resolves_when_the_fact_is_fixed() -> None:
     node = ConfigurationTracker()
     [opened] = node.update(NARROW, 1)
-    assert (opened.change, opened.finding.first_seen_ns) == ("Opened", 1)
+    assert (opened.change, opened.finding.first_observed_ns) == ("Opened", 1)
     assert node.update(NARROW, 2) == []
-    assert [finding.last_seen_ns for finding in node.findings] == [2]
+    assert [finding.last_observed_ns for finding in node.findings] == [2]
     [resolved] = node.update(SOUND, 3)
     assert (resolved.change, resolved.finding.id) == ("Resolved", opened.finding.id)
-    assert (resolved.finding.first_seen_ns, resolved.finding.resolved_ns) == (1, 3)
+    assert (resolved.finding.first_observed_ns, resolved.finding.resolved_ns) == (1, 3)
     assert node.findings == []
     assert node.update(SOUND, 4) == []
 
@@ -55,7 +55,7 @@ def test_a_finding_that_grows_worse_is_updated() -> None:
     node.update(NARROW, 1)
     [worse] = node.update(BUSY, 2)
     assert (worse.change, worse.finding.severity) == ("Changed", Severity.MEDIUM)
-    assert worse.finding.first_seen_ns == 1
+    assert worse.finding.first_observed_ns == 1
 
 
 texts = st.text(max_size=4) | st.sampled_from(["0-3", "0", "always", "powersave", "half", "-1"])
@@ -73,9 +73,10 @@ FACTS = st.builds(
     kernel=st.builds(Kernel, virtual=st.booleans(), sysctl=st.dictionaries(
         st.sampled_from(["vm.swappiness", "vm.zone_reclaim_mode"]), texts)),
     devices=st.tuples(st.builds(
-        Device, address=texts, kind=st.sampled_from(["gpu", "network", "storage", "odd"]),
-        node=numbers, link=st.builds(Link, width=numbers, device_width=numbers, port_width=numbers),
-        vectors=st.builds(Vectors, count=st.integers(0, 9), served=texts, allowed=texts))),
+        DeviceFacts, address=texts, kind=st.sampled_from(["gpu", "network", "storage", "odd"]),
+        node=numbers,
+        link=st.builds(PcieLink, width=numbers, device_width=numbers, port_width=numbers),
+        vectors=st.builds(InterruptVectors, count=st.integers(0, 9), served=texts, allowed=texts))),
     nics=st.tuples(st.builds(Nic, name=texts, pci=texts, up=st.just(True), channels=numbers,
                              channels_most=numbers, missed=numbers, duplex=texts)),
     processes=st.tuples(st.builds(GpuProcess, gpus=st.tuples(texts), cpus=texts, memory=texts)),

@@ -88,7 +88,7 @@ def test_a_pod_that_becomes_known_after_the_opening_is_reported_within_seconds()
     assert [(pod.namespace, pod.name) for pod in known.finding.pods] == [("ml", "hog")]
     assert known.finding.id == first.finding.id
     # a pod that becomes known after four seconds is reported at the next check, after five
-    assert known.finding.last_seen_ns - first.finding.last_seen_ns == 5 * NS_PER_SECOND
+    assert known.finding.last_observed_ns - first.finding.last_observed_ns == 5 * NS_PER_SECOND
 
 
 def test_a_pod_known_from_the_opening_on_is_reported_once() -> None:

@@ -134,7 +134,7 @@ def test_the_finding_names_the_node_its_peers_and_the_difference() -> None:
     assert reported.peers == Peers(9, "0", "4294967296")
     assert reported.severity is Severity.MEDIUM
     assert reported.state is State.OPEN
-    assert reported.first_seen_ns == 100 * 60 * 10**9
+    assert reported.first_observed_ns == 100 * 60 * 10**9
     assert reported.evidence[0].metric == "memory.hugepages.free"
     assert reported.confidence_percent == 80
     json.dumps(reported.to_dict())

@@ -12,7 +12,18 @@ from reveal_analyzer.fleet.inventory import (
     node_class,
     subsystem_of_fact,
 )
-from reveal_contract.facts import Cpu, Device, Disk, Facts, Gpu, Kernel, Link, Memory, Nic, Port
+from reveal_contract.facts import (
+    Cpu,
+    DeviceFacts,
+    Disk,
+    Facts,
+    Gpu,
+    Kernel,
+    Memory,
+    Nic,
+    PcieLink,
+    RdmaPortFacts,
+)
 from reveal_contract.metric import Subsystem
 from support.fleet_summaries import GIB, facts
 
@@ -85,8 +96,8 @@ def test_names_addresses_and_order_make_no_difference() -> None:
 
 
 def test_devices_are_counted_by_kind() -> None:
-    def gpu(address: str, width: int | None) -> Device:
-        return Device(address, "gpu", "10de:2330", "nvidia", link=Link(width=width))
+    def gpu(address: str, width: int | None) -> DeviceFacts:
+        return DeviceFacts(address, "gpu", "10de:2330", "nvidia", link=PcieLink(width=width))
 
     settings = comparable(
         facts("n", devices=(gpu("1", 16), gpu("2", 8)), disks=(Disk("sda", "SSD"),))
@@ -99,7 +110,9 @@ def test_devices_are_counted_by_kind() -> None:
 
 
 def test_slower_ports_are_listed() -> None:
-    slow = comparable(facts("n", ports=(Port("mlx5_0/1", "InfiniBand", "ACTIVE", "100 Gb/sec"),)))
+    slow = comparable(
+        facts("n", ports=(RdmaPortFacts("mlx5_0/1", "InfiniBand", "ACTIVE", "100 Gb/sec"),))
+    )
     assert slow["network.ports"] == "1 x ACTIVE 100 Gb/sec"
 
 

@@ -143,7 +143,7 @@ def test_a_subsystems_score_is_the_mean_of_its_three_worst_groups(data: st.DataO
         best: dict[tuple[str, str], float] = {}
         for column, value in zip(columns, excess, strict=True):
             if column.metric.subsystem is subsystem:
-                family = column.metric.vote, column.instance
+                family = column.metric.metric_group, column.instance
                 best[family] = max(best.get(family, 0.0), value)
         worst = sorted(best.values())[-3:]
         assert scores[subsystem] == pytest.approx(np.mean(worst) if worst else 0.0)

@@ -45,8 +45,8 @@ def test_merge_keeps_online_findings_and_marks_added_offline_findings() -> None:
     assert report.merge([found], [found]) == [found]
     hour = 3600 * 10**9
     later = replace(
-        found, id="other", first_seen_ns=found.first_seen_ns + hour,
-        last_seen_ns=found.last_seen_ns + hour,
+        found, id="other", first_observed_ns=found.first_observed_ns + hour,
+        last_observed_ns=found.last_observed_ns + hour,
     )  # fmt: skip
     merged = report.merge([later], [found])
     assert [f.id for f in merged] == [found.id, "other"]

@@ -23,7 +23,7 @@ def update(change: str = "Opened", identity: str = "a", **other: Any) -> Finding
     given: dict[str, Any] = {
         "node_name": "n1", "subsystem": Subsystem.CPU, "severity": Severity.HIGH,
         "state": State.RESOLVED if change == "Resolved" else State.OPEN,
-        "first_seen_ns": 1, "last_seen_ns": 2, "claim": "täglich", **other,
+        "first_observed_ns": 1, "last_observed_ns": 2, "claim": "täglich", **other,
     }  # fmt: skip
     return FindingUpdate(FindingChange(change), Finding(id=identity, **given))
 

@@ -14,7 +14,7 @@ import pytest
 
 from reveal_cli.__main__ import main
 from reveal_cli.errors import DONE, ERROR, FOUND, USAGE
-from reveal_contract.recording import Writer
+from reveal_contract.recording import RecordingWriter
 from reveal_contract.wire import encode, gauges
 from support.synthetic_node import Node
 
@@ -321,7 +321,7 @@ def test_explain_refuses_a_span_without_samples(faulty: Path, capsys: Capture) -
 def recording(path: Path, seconds: int, fault: range = range(0)) -> Path:
     node = Node(seed=5)
     loss = {"network.tcp.retrans_segs": 80.0, "network.tcp.out_segs": 3000.0}
-    with Writer(path) as writer:
+    with RecordingWriter(path) as writer:
         for second in range(seconds):
             message = node.slice(loss if second in fault else None)
             writer.message(encode(message, gauges(node.table)), node.table)

@@ -108,7 +108,7 @@ def test_the_seconds_to_the_finding_are_counted_from_the_onset(schedule: FaultSc
     state = ScanState(finding_log=log)
     schedule.on_tick(50, state)
     assert schedule.found_after is None
-    opened = replace(finding(1, Subsystem.CPU), first_seen_ns=schedule.onset_ns)
+    opened = replace(finding(1, Subsystem.CPU), first_observed_ns=schedule.onset_ns)
     log.update([FindingUpdate(FindingChange.OPENED, opened)])
     schedule.on_tick(55, state)
     assert schedule.found_after is not None

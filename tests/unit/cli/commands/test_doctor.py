@@ -14,7 +14,7 @@ from reveal_cli.terminal import plain_text
 from reveal_collector.doctor import Advice, Diagnosis
 from reveal_collector.registry import MissingSource
 from reveal_contract.facts import Cpu, Facts, Kernel
-from reveal_contract.recording import Writer
+from reveal_contract.recording import RecordingWriter
 from reveal_contract.wire import encode, gauges
 from support.hosts import complete_hosts
 from support.hosts.configuration import Setup, add_huge_pages, add_setup
@@ -71,7 +71,7 @@ def test_doctor_has_the_same_as_json(
 def test_analyze_lists_the_hints_of_a_recording_apart(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], own_signals: None
 ) -> None:
-    with Writer(tmp_path / "r") as writer:
+    with RecordingWriter(tmp_path / "r") as writer:
         writer.facts(SLOW_CLOCK.to_json())
         for sequence in range(3):
             writer.message(encode(message("n", sequence), gauges(TABLE)), TABLE)

@@ -14,7 +14,7 @@ from reveal_cli.__main__ import main
 from reveal_cli.commands.select import threshold
 from reveal_cli.errors import DONE, ERROR, USAGE, CliError
 from reveal_cli.metric_selection import by_workload
-from reveal_contract.recording import Writer
+from reveal_contract.recording import RecordingWriter
 from reveal_contract.wire import encode, gauges
 from support.grouped_metrics import GROUPS, STILL, TABLE, record, slices
 
@@ -106,7 +106,7 @@ def test_an_error_is_a_single_sentence(
     flags: list[str], code: int, message: str, runs: list[Path], tmp_path: Path, capsys: Capture
 ) -> None:
     (tmp_path / "text.rvl").write_text("no recording")
-    Writer(tmp_path / "empty.rvl").close()
+    RecordingWriter(tmp_path / "empty.rvl").close()
     _still(tmp_path / "still.rvl")
     filled = [flag.format(run=runs[0], folder=tmp_path) for flag in flags]
     assert main(["select", *filled]) == code
@@ -119,7 +119,7 @@ def _still(path: Path) -> None:
     """A recording in which every sample is the same."""
     (message,) = slices(1)
     message.fast[:] = message.fast[0]
-    with Writer(path) as writer:
+    with RecordingWriter(path) as writer:
         writer.message(encode(message, gauges(TABLE)), TABLE)
 
 

@@ -162,7 +162,7 @@ def test_every_error_of_the_kernel_has_a_row() -> None:
                              ("storage", Subsystem.STORAGE)):  # fmt: skip
         row = find(f"{owner}.pcie.aer.fatal.malf_tlp")
         assert (row.subsystem, row.harm) == (subsystem, Harm.HIGHER)
-        assert row.vote == f"{owner}.pcie.aer.fatal"
+        assert row.metric_group == f"{owner}.pcie.aer.fatal"
 
 
 @pytest.mark.parametrize(

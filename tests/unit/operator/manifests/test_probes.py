@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from reveal_contract.kube.names import RUN_FOLDER
-from reveal_contract.runtime.liveness import Pulse
+from reveal_contract.runtime.liveness import LivenessFiles
 from reveal_operator.manifests.daemonset import GRACE_SECONDS
 from reveal_operator.manifests.probes import OLDEST_SECONDS
 from support.profile_factory import built, container
@@ -35,7 +35,7 @@ def aged(folder: Path, seconds: float) -> None:
 def test_a_process_lives_from_its_first_beat_until_its_file_is_old(tmp_path: Path) -> None:
     assert not passes("startupProbe", tmp_path)
     assert not passes("livenessProbe", tmp_path)
-    Pulse(tmp_path).beat()
+    LivenessFiles(tmp_path).beat()
     assert passes("startupProbe", tmp_path)
     assert passes("livenessProbe", tmp_path)
     aged(tmp_path, OLDEST_SECONDS - 10)
@@ -45,14 +45,14 @@ def test_a_process_lives_from_its_first_beat_until_its_file_is_old(tmp_path: Pat
 
 
 def test_it_is_ready_once_it_delivered_and_stays_so(tmp_path: Path) -> None:
-    pulse = Pulse(tmp_path)
+    pulse = LivenessFiles(tmp_path)
     pulse.beat()
     assert not passes("readinessProbe", tmp_path)
     pulse.ready()
     assert passes("readinessProbe", tmp_path)
     aged(tmp_path, 1000)
     assert passes("readinessProbe", tmp_path)
-    Pulse(tmp_path)  # the container restarts in the same pod
+    LivenessFiles(tmp_path)  # the container restarts in the same pod
     assert not passes("readinessProbe", tmp_path)
 
 

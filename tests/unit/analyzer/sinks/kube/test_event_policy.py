@@ -23,7 +23,7 @@ def test_the_note_has_severity_subsystem_claim_and_remediation() -> None:
     known = finding(hypothesis=Hypothesis("CpuContention", 80, "move the neighbor"))
     (event,) = event_policy.opened(known)
     assert event.note == "Medium, CPU: CPU is slow (CpuContention: move the neighbor)"
-    assert event.time_ns == known.last_seen_ns
+    assert event.time_ns == known.last_observed_ns
     assert event.pod is None
 
 
