@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from reveal_contract.metric import Capacity, Harm, Metric, Subsystem
-from reveal_contract.search import field_names
+from reveal_contract.search import known_names
 
 _INTRO = """\
 # Metrics
@@ -108,7 +108,7 @@ def _index(rows: Sequence[Metric]) -> Iterator[str]:
     """Yield each name of other tools, with the metrics it stands for."""
     by_name: dict[str, list[str]] = {}
     for row in rows:
-        for name in field_names(row):
+        for name in known_names(row):
             by_name.setdefault(name, []).append(f"`{row.name}`")
     yield "| name | metric |"
     yield "|---|---|"

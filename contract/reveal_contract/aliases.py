@@ -1,7 +1,8 @@
-"""The names of our metrics in other tools; a row's ``origin`` is where its value comes from.
+"""Names of our metrics in other tools; ``origin`` of a row names what its value is read from.
 
-mpstat, sar and iostat of sysstat, DCGM's field identifiers, the metrics of Prometheus' node
-exporter.  Only names of the same quantity, possibly in another unit.
+These are names of mpstat, sar and iostat (sysstat), the field identifiers of DCGM, and the metrics
+of the Prometheus node exporter.  Only names of the same quantity are listed, possibly in another
+unit.
 """
 
 from __future__ import annotations

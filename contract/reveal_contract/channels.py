@@ -1,4 +1,4 @@
-"""Channels (metric x instance) and the tables that name the columns of a message."""
+"""Channels (metric x instance), and the tables that name the columns of a message."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import math
 import re
 
-# the function of hashlib; importing hashlib loads OpenSSL, 2 MB for this one hash
+# hashlib has it, too, but loads OpenSSL: 2 MB of memory for this one hash
 from _blake2 import blake2b
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -15,7 +15,7 @@ from reveal_contract.metric import Kind, Lane
 
 TABLE_VERSION = 1
 MAX_CHANNELS = 65_536
-_SHARED = 1 << 16  # channels; some 20 MB at most
+_MAX_SHARED = 1 << 16  # channels; at most about 20 MB
 _NAME = re.compile(r"[a-z0-9_.]{1,128}\Z")
 
 
@@ -39,15 +39,16 @@ class Channel:
 
     @property
     def label(self) -> str:
-        """The channel as text: ``metric`` or ``metric{instance}``."""
+        """Display name of the channel: ``metric`` or ``metric{instance}``."""
         return f"{self.metric}{{{self.instance}}}" if self.instance else self.metric
 
 
 @dataclass(frozen=True)
 class ChannelTable:
-    """The columns of a node's messages: first the fast channels, then the slow ones.
+    """The columns of the messages of a node: the fast channels, then the slow ones.
 
-    ``fast`` channels carry one sample a tick, ``slow`` ones (slow and rare lane) one a slice.
+    A channel in ``fast`` has one sample per tick, one in ``slow`` (slow and rare lane) one per
+    slice.
     """
 
     fast: tuple[Channel, ...]
@@ -59,7 +60,7 @@ class ChannelTable:
         return blake2b(self.to_json(), digest_size=8).digest()
 
     def to_json(self) -> bytes:
-        """Return the announcement: canonical JSON, so that equal tables have equal bytes."""
+        """Return the announcement as canonical JSON: equal tables have equal bytes."""
         rows = {
             "version": TABLE_VERSION,
             "fast": [_row(channel) for channel in self.fast],
@@ -83,7 +84,7 @@ class ChannelTable:
 
 
 def _row(channel: Channel) -> list[str | float]:
-    # float: 1 and 1.0 are the same scale, but would give two keys
+    # float: 1 and 1.0 are the same scale but would give two keys
     return [channel.metric, channel.instance, channel.kind, float(channel.scale), channel.lane]
 
 
@@ -99,16 +100,16 @@ def _channel(row: object) -> Channel:
             if not _NAME.match(metric):
                 raise TableError(f"channel table: {metric!r} is not a metric name")
             try:
-                return _shared(metric, instance, kind, scale, lane)
+                return _shared_channel(metric, instance, kind, scale, lane)
             except (ValueError, OverflowError) as error:
                 raise TableError(f"channel table: {metric}: {error}") from None
     raise TableError(f"channel table: {ascii(row)[:200]} is not a channel")
 
 
-@lru_cache(maxsize=_SHARED, typed=True)  # True equals 1, but is no scale
-def _shared(metric: str, instance: str, kind: str, scale: float, lane: str) -> Channel:
-    """Return one object for all tables that have it: similar nodes differ only in their pods."""
-    instance.encode()  # a lone surrogate passes as JSON, but has no bytes
+@lru_cache(maxsize=_MAX_SHARED, typed=True)  # typed: True equals 1 but is not a scale
+def _shared_channel(metric: str, instance: str, kind: str, scale: float, lane: str) -> Channel:
+    """Return one object for all tables: similar nodes differ only in their pods."""
+    instance.encode()  # a lone surrogate is valid JSON but cannot be encoded
     return Channel(metric, instance, Kind(kind), _scale(scale), Lane(lane))
 
 

@@ -1,4 +1,4 @@
-"""The vocabulary of the catalogue: what a metric is and which values its columns take."""
+"""Vocabulary of the catalogue: the fields of a metric and the values that they take."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from enum import StrEnum
 
 
 class Kind(StrEnum):
-    """What the successive values of a channel mean."""
+    """Meaning of successive readings of a channel."""
 
-    COUNTER = "counter"  # monotone; only differences mean anything
+    COUNTER = "counter"  # monotone: only differences have a meaning
     GAUGE = "gauge"  # a level
     STATE = "state"  # a level that takes few values; a change is an event
     RATIO = "ratio"  # a quotient of other channels, computed by the analyzer
 
 
 class Subsystem(StrEnum):
-    """The five areas a finding is attributed to (paper, section 4.4)."""
+    """The five areas that a finding is attributed to (paper, section 4.4)."""
 
     CPU = "CPU"
     GPU = "GPU"
@@ -26,7 +26,7 @@ class Subsystem(StrEnum):
 
 
 class Scope(StrEnum):
-    """What one instance of a metric is; also the label of the instance."""
+    """Entity that one instance of a metric describes; also the label of the instance."""
 
     NODE = "node"
     CPU = "cpu"
@@ -52,15 +52,15 @@ class Lane(StrEnum):
 
 
 class Harm(StrEnum):
-    """The direction in which a change of this metric hurts a workload."""
+    """Direction in which a change of the metric harms a workload."""
 
     HIGHER = "higher"
     LOWER = "lower"
-    NEITHER = "neither"  # activity: a change is context, never harm
+    NEITHER = "neither"  # activity: a change is context and never harm
 
 
 class Role(StrEnum):
-    """Which features a metric gets (paper, section 4.2)."""
+    """Features that a metric gets (paper, section 4.2)."""
 
     DYNAMIC = "dynamic"  # all window features
     EVENT = "event"  # sums over the window
@@ -68,7 +68,7 @@ class Role(StrEnum):
 
 
 class Capacity(StrEnum):
-    """What a relative quantum is a share of."""
+    """Capacity of the node that a relative quantum is a share of."""
 
     ABSOLUTE = ""
     MEMORY = "memory"  # bytes of RAM of the node
@@ -79,11 +79,11 @@ class Capacity(StrEnum):
 class Metric:
     """One row of the catalogue.
 
-    ``quantum`` is the smallest amount that matters: per second for a counter, a level in
-    ``unit`` for a gauge; times the node's capacity where ``capacity`` is not absolute.
-    ``family`` groups metrics of the same quantity: a group counts once in the live score.
-    ``weight`` scales the harm of metrics that hurt less than others.  ``origin`` is the name that
-    other tools use (kernel file and field, NVML call, tool column).
+    ``quantum`` is the amount that begins to matter: per second for a counter, a level in ``unit``
+    for a gauge.  If ``capacity`` is not absolute, it is multiplied by that capacity of the node.
+    ``family`` groups metrics that measure the same thing; the live score counts a group once.
+    ``weight`` scales the harm of metrics that matter less than others.  ``origin`` is the name
+    outside this project (kernel file and field, NVML call, column of a tool).
     """
 
     name: str
@@ -104,5 +104,5 @@ class Metric:
 
     @property
     def metric_group(self) -> str:
-        """The group of metrics that count once together; its own name for a single metric."""
+        """The group that the metric counts in: its family, by default the metric alone."""
         return self.family or self.name

@@ -1,4 +1,4 @@
-"""Search of metrics by our name, the name of the kernel or of a tool, or by meaning."""
+"""Search for metrics by any known name: of this project, the kernel or a tool, or by meaning."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from reveal_contract.aliases import ALIASES
 from reveal_contract.metric import Metric
 
 _WORD = re.compile(r"[^\s,;()*]+")
-# not within brackets: "instructions (inst_retired, ex_ret_instr)" is one name with its variants
-_BETWEEN = re.compile(r",(?![^()]*\))| or ")
-_FAR = 4
+# Not within brackets: "instructions (inst_retired, ex_ret_instr)" is one name with its variants.
+_SEPARATOR = re.compile(r",(?![^()]*\))| or ")
+_NO_MATCH = 4
 
 
 def search(query: str, rows: Iterable[Metric]) -> list[Metric]:
-    """Return the rows that match ``query``, the best first.
+    """Return the rows that match ``query``, the best match first.
 
-    Best is the name itself or an alias (``Busy%``, ``TcpRetransSegs``), then an origin, a name and
-    a meaning that contain the text.
+    The best match is the name itself or a name in common use (``Busy%``, ``TcpRetransSegs``).  Then
+    follow origins, names and meanings that contain the text.
     """
     text = query.strip().casefold()
     known = {row.name: row for row in rows}
     ranked = sorted((_distance(row, text), name) for name, row in known.items())
-    return [known[name] for distance, name in ranked if text and distance < _FAR]
+    return [known[name] for distance, name in ranked if text and distance < _NO_MATCH]
 
 
-def field_names(row: Metric) -> tuple[str, ...]:
-    """Return other names of the metric: the parts of its origin, and its aliases."""
-    parts = (part.strip() for part in _BETWEEN.split(row.origin))
+def known_names(row: Metric) -> tuple[str, ...]:
+    """Return the names of a metric in common use: the parts of its origin, and its aliases."""
+    parts = (part.strip() for part in _SEPARATOR.split(row.origin))
     return (*(part for part in parts if part), *ALIASES.get(row.name, ()))
 
 
@@ -40,4 +40,4 @@ def _distance(row: Metric, text: str) -> int:
         return 1
     if text in row.name:
         return 2
-    return 3 if text in row.meaning.casefold() else _FAR
+    return 3 if text in row.meaning.casefold() else _NO_MATCH

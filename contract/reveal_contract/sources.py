@@ -1,11 +1,11 @@
-"""Names of the collector's built-in sources, for components without the collector.
+"""Names of the built-in sources of the collector, for components that do not import it.
 
-``include`` and ``exclude`` of the settings hold such names.  Plugins may add others.
+``include`` and ``exclude`` in the settings contain such names.  Plugins of a site may add others.
 """
 
 from __future__ import annotations
 
-# in the order of the collector's registry; a test compares the two
+# In the order of the collector's registry; a test checks that both are equal.
 ALWAYS = (
     "stat", "online", "cpuclock", "softirqs", "interrupts", "loadavg", "meminfo", "vmstat",
     "numa", "hugepages", "buddyinfo", "psi", "diskstats", "netdev", "netstat", "snmp", "snmp6",

@@ -1,8 +1,8 @@
-"""Subjects: the workloads behind the instances of subject channels.
+"""Subjects: the identities behind the instances of subject channels.
 
 A collector announces the *subject table* together with its channel table: as JSON in
-``names.SUBJECTS_KEY`` and as a note in recordings.  A subject that ended stays in it for a while
-(``until_ns``), so that earlier slices can still be attributed.
+``names.SUBJECTS_KEY``, and as a note in recordings.  A subject that ended stays in the table for a
+while (``until_ns``), so that readers of its last slices still find it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from reveal_contract.names import camel_case
 
 MAX_SUBJECTS = 4096
-_LONGEST = 4096
+_MAX_LENGTH = 4096
 
 
 class SubjectsError(ValueError):
@@ -35,10 +35,10 @@ class Identity:
     """One subject; ``instance`` is the instance of its channels.
 
     ``uid`` identifies it: ``metadata.uid`` of a pod, the id of a container or job, the inode of any
-    other cgroup.  Another uid under the same instance is another subject.  ``containers`` are
-    ``name=id`` of a pod.  ``parent`` is the instance of the subject whose cgroup contains this
-    one's; the counters of the parent include those of this one.  ``host_network``: it has no
-    network namespace of its own.  Times are ns since the epoch; ``until_ns`` is 0 while it lives.
+    other cgroup.  The same instance with another uid is another subject.  ``containers`` are
+    ``name=id`` of a pod.  ``parent`` is the instance of the subject whose cgroup contains this one;
+    its counters include those of this subject.  ``host_network`` means that it has no network
+    namespace of its own.  Times are ns since the epoch; ``until_ns`` is 0 while it is alive.
     """
 
     instance: str
@@ -58,19 +58,19 @@ class Identity:
 
 
 def to_rows(subjects: Iterable[Identity]) -> list[dict[str, Any]]:
-    """Return JSON values: camelCase keys, without fields at their default."""
+    """Return JSON values with camelCase keys; fields with their default are left out."""
     return [
         {
             camel_case(spec.name): list(value) if isinstance(value, tuple) else value
-            for spec in fields(subject)
-            if (value := getattr(subject, spec.name)) != spec.default
+            for spec in fields(identity)
+            if (value := getattr(identity, spec.name)) != spec.default
         }
-        for subject in subjects
+        for identity in subjects
     ]
 
 
 def from_rows(rows: object) -> tuple[Identity, ...]:
-    """Parse rows; ignore unknown keys of newer collectors; raise ``SubjectsError`` for others."""
+    """Parse rows of ``to_rows``, ignoring unknown keys; raises ``SubjectsError`` for bad ones."""
     if not isinstance(rows, list) or len(rows) > MAX_SUBJECTS:
         raise SubjectsError(f"subject table is not a list of at most {MAX_SUBJECTS}")
     return tuple(_identity(row) for row in rows)
@@ -93,11 +93,11 @@ def _identity(row: object) -> Identity:
 def _value(key: str, value: object, default: object) -> object:
     if isinstance(default, tuple):
         if isinstance(value, list) and all(isinstance(item, str) for item in value):
-            return tuple(item[:_LONGEST] for item in value)
+            return tuple(item[:_MAX_LENGTH] for item in value)
     elif isinstance(default, bool) or not isinstance(default, int):
         expected = bool if isinstance(default, bool) else str
         if isinstance(value, expected):
-            return value[:_LONGEST] if isinstance(value, str) else value
+            return value[:_MAX_LENGTH] if isinstance(value, str) else value
     elif isinstance(value, int) and not isinstance(value, bool):
         return value
     raise SubjectsError(f"subject table: {key} is {ascii(value)[:80]}")

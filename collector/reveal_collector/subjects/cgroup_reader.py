@@ -45,7 +45,7 @@ class CgroupReader:
         self._unchanged: list[int] = []  # reads of each file without a change
         self._skipped: list[int] = []  # rows since the last read of each file
         self._scans: list[FileScan] | None = None
-        self._held: MemoryPlan | None = None
+        self._memory_plan: MemoryPlan | None = None
         self._last_clock = b""
         taken: set[str] = set()
         for file in FILES:
@@ -90,7 +90,7 @@ class CgroupReader:
 
     def row(self) -> Sequence[int | None]:
         """Return the values of one row."""
-        values = self._shown_values()
+        values = self._current_values()
         return values if self.is_scanned else self._count_row(values)
 
     def _count_row(self, values: Sequence[int | None]) -> Sequence[int | None]:
@@ -104,7 +104,7 @@ class CgroupReader:
                 return self.values
         return values
 
-    def _shown_values(self) -> Sequence[int | None]:
+    def _current_values(self) -> Sequence[int | None]:
         if not self._newborn_rows:
             return self.values
         return [
@@ -174,11 +174,11 @@ class CgroupReader:
     def _hold(self) -> MemoryPlan:
         """Put the values to show into the buffer that the scanner reads."""
         values = array("q")
-        gather(values, self._shown_values())
-        if self._held is None:
-            self._held = MemoryPlan(values)
-        self._held.values[:] = values
-        return self._held
+        gather(values, self._current_values())
+        if self._memory_plan is None:
+            self._memory_plan = MemoryPlan(values)
+        self._memory_plan.values[:] = values
+        return self._memory_plan
 
     def observe(self, values: Sequence[int]) -> bool:
         """Keep the values that the scanner read last; return whether it read all of them.
@@ -188,7 +188,7 @@ class CgroupReader:
         for _ in range(self._rows_per_slice if self._ended_rows else 0):
             self._count_row(())
         self._newborn_rows = 0
-        if self._held is not None:
+        if self._memory_plan is not None:
             self._hold()
         was_read = not self._ended_rows and MISSING not in values
         if was_read:
@@ -203,7 +203,7 @@ class CgroupReader:
     @property
     def needs_plan(self) -> bool:
         """Whether it ended and the scanner still has the plans of its files."""
-        return bool(self._ended_rows) and self._held is None
+        return bool(self._ended_rows) and self._memory_plan is None
 
     def _end(self) -> None:
         """Keep the last values of the counters; levels have no value after the end."""

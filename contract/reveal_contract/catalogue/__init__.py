@@ -1,8 +1,8 @@
-"""The catalogue: every metric once.  One module a group of sources; this one looks them up.
+"""The catalogue: every metric exactly once.
 
-Kernels differ in the long tail of their counters (vmstat, netstat): such files have a
-*pattern* that makes a row for a field the explicit rows do not name.  A site adds rows of its
-own by a plugin (``plugins``).
+Each module has the rows of a group of sources; this one looks rows up.  Kernels differ in many
+rare counters (vmstat, netstat).  Such files have a *pattern*, which creates a row for a field
+without an explicit row.  A site adds its own rows with a plugin (``plugins``).
 """
 
 from __future__ import annotations
@@ -54,42 +54,42 @@ _MODULES = (
 
 
 class UnknownMetricError(KeyError):
-    """No row and no pattern of the catalogue fits this name."""
+    """No row and no pattern of the catalogue matches this name."""
 
 
 def rows() -> tuple[Metric, ...]:
-    """All explicit rows."""
+    """Return all explicit rows."""
     return tuple(_by_name().values())
 
 
 @cache
 def find(name: str) -> Metric:
-    """The row of a metric; raises ``UnknownMetricError`` for a name no pattern fits."""
+    """Return the row of a metric; raises ``UnknownMetricError`` if no pattern matches its name."""
     row = _by_name().get(name)
     if row is not None:
         return row
     for pattern in _patterns():
-        if (made := pattern(name)) is not None:
-            return made
+        if (row := pattern(name)) is not None:
+            return row
     raise UnknownMetricError(name)
 
 
 @cache
 def _by_name() -> dict[str, Metric]:
-    ours = [module.ROWS for module in _MODULES]
-    return _unique(row for rows in (*ours, *plugins.parts("ROWS")) for row in rows)
+    built_in = [module.ROWS for module in _MODULES]
+    return _unique(row for rows in (*built_in, *plugins.parts("ROWS")) for row in rows)
 
 
 @cache
 def _patterns() -> tuple[Pattern, ...]:
-    ours = [module.PATTERNS for module in _MODULES]
-    return tuple(made for some in (*ours, *plugins.parts("PATTERNS")) for made in some)
+    built_in = [module.PATTERNS for module in _MODULES]
+    return tuple(row for group in (*built_in, *plugins.parts("PATTERNS")) for row in group)
 
 
 def _unique(rows: Iterable[Metric]) -> dict[str, Metric]:
     by_name: dict[str, Metric] = {}
     for row in rows:
         if row.name in by_name:
-            raise ValueError(f"catalogue: {row.name} stands twice")
+            raise ValueError(f"catalogue: {row.name} is defined twice")
         by_name[row.name] = row
     return by_name

@@ -1,4 +1,4 @@
-"""Catalogue rows: network interfaces, sockets, receive queues.  Counters are in ``protocols``."""
+"""Catalogue rows: network interfaces, sockets, receive queues; ``protocols`` has the counters."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ _STATES = partial(
 _INTERFACES = (
     _BYTES("network.nic.rx_bytes", origin="rx_bytes (rxkB/s)", meaning="Bytes received"),
     _NIC("network.nic.rx_packets", origin="rx_packets (rxpck/s)", meaning="Packets received"),
-    _LOSS("network.nic.rx_errs", origin="rx_errors", meaning="Packets received damaged"),
+    _LOSS("network.nic.rx_errs", origin="rx_errors", meaning="Damaged packets received"),
     _LOSS(
         "network.nic.rx_drop", origin="rx_dropped",
-        meaning="Packets received well and dropped before a protocol saw them",
+        meaning="Intact packets dropped before they reached a protocol",
     ),
     _LOSS(
         "network.nic.rx_fifo", origin="rx_fifo_errors",
-        meaning="Packets the card had no room for",
+        meaning="Packets lost because the buffer of the card was full",
     ),
-    _LOSS("network.nic.rx_frame", origin="rx_frame_errors", meaning="Packets of broken framing"),
+    _LOSS("network.nic.rx_frame", origin="rx_frame_errors", meaning="Packets with framing errors"),
     _NIC(
         "network.nic.rx_compressed", origin="rx_compressed",
         meaning="Compressed packets received",
@@ -53,21 +53,21 @@ _INTERFACES = (
     _LOSS("network.nic.tx_drop", origin="tx_dropped", meaning="Packets dropped instead of sent"),
     _LOSS(
         "network.nic.tx_fifo", origin="tx_fifo_errors",
-        meaning="Underruns of the card's send queue",
+        meaning="Underruns of the send queue of the card",
     ),
     _LOSS("network.nic.tx_colls", origin="collisions", meaning="Collisions on a shared link"),
     _LOSS(
         "network.nic.tx_carrier", origin="tx_carrier_errors",
-        meaning="Losses of the link while sending",
+        meaning="Losses of the carrier while sending",
     ),
     _NIC("network.nic.tx_compressed", origin="tx_compressed", meaning="Compressed packets sent"),
     _LINK(
         "network.nic.carrier_changes", unit="events", origin="carrier_changes", harm=Harm.HIGHER,
-        meaning="Times the link of a card went up or down",
+        meaning="Times that the link of a card went up or down",
     ),
     _LINK(
         "network.nic.link_downed", unit="events", origin="carrier_down_count", harm=Harm.HIGHER,
-        meaning="Times a card lost its link",
+        meaning="Times that a card lost its link",
     ),
     _LINK(
         "network.nic.up", unit="state", kind=Kind.STATE, origin="operstate", quantum=0.05,
@@ -75,11 +75,12 @@ _INTERFACES = (
     ),
     _CARD(
         "network.nic.speed", unit="bits/s", kind=Kind.STATE, origin="speed", quantum=1e9,
-        harm=Harm.LOWER, meaning="Speed the link was negotiated at",
+        harm=Harm.LOWER, meaning="Negotiated speed of the link",
     ),
     _CARD(
         "network.nic.mtu", unit="bytes", kind=Kind.STATE, origin="mtu", quantum=100,
-        harm=Harm.NEITHER, role=Role.STATIC, meaning="Largest packet the interface sends whole",
+        harm=Harm.NEITHER, role=Role.STATIC,
+        meaning="Largest packet that the interface sends without fragmentation",
     ),
     _CARD(
         "network.nic.rx_crc_errors", origin="rx_crc_errors",
@@ -87,11 +88,11 @@ _INTERFACES = (
     ),
     _CARD(
         "network.nic.rx_missed_errors", origin="rx_missed_errors",
-        meaning="Packets lost because the host did not empty the card in time",
+        meaning="Packets lost because the host did not read the card in time",
     ),
     _CARD(
         "network.nic.rx_length_errors", origin="rx_length_errors",
-        meaning="Packets of wrong length",
+        meaning="Packets with a wrong length",
     ),
     _CARD(
         "network.nic.rx_over_errors", origin="rx_over_errors",
@@ -99,16 +100,17 @@ _INTERFACES = (
     ),
     _CARD(
         "network.nic.rx_nohandler", origin="rx_nohandler", harm=Harm.NEITHER,
-        meaning="Packets no protocol wanted on an inactive interface",
+        meaning="Packets dropped on an inactive interface because no protocol handles them",
     ),
-    _CARD("network.nic.tx_aborted_errors", origin="tx_aborted_errors", meaning="Sends given up"),
+    _CARD("network.nic.tx_aborted_errors", origin="tx_aborted_errors",
+          meaning="Aborted transmissions"),
     _CARD("network.nic.tx_window_errors", origin="tx_window_errors", meaning="Late collisions"),
 )  # fmt: skip
 
 _QUEUES = (
     _SOFTNET(
         "network.softnet.processed", origin="softnet_stat processed", quantum=50,
-        meaning="Packets taken from receive queues",
+        meaning="Packets processed from receive queues",
     ),
     _SOFTNET(
         "network.softnet.dropped", origin="softnet_stat dropped", quantum=3, harm=Harm.HIGHER,
@@ -116,11 +118,12 @@ _QUEUES = (
     ),
     _SOFTNET(
         "network.softnet.squeezed", origin="softnet_stat time_squeeze", quantum=3, harm=Harm.HIGHER,
-        meaning="Times receive work stopped with packets left because its budget was used up",
+        meaning="Times that receive processing stopped with packets left because its budget "
+                "was used up",
     ),
     _SOFTNET(
         "network.softnet.received_rps", origin="softnet_stat received_rps", quantum=50,
-        meaning="Times a CPU was woken by another to take its packets",
+        meaning="Times that another CPU woke this one to process its packets",
     ),
     _SOFTNET(
         "network.softnet.flow_limit", origin="softnet_stat flow_limit_count", quantum=3,
@@ -129,23 +132,24 @@ _QUEUES = (
     _SOFTNET(
         "network.softnet.backlog", unit="packets", kind=Kind.GAUGE,
         origin="softnet_stat backlog_len", quantum=100, harm=Harm.HIGHER,
-        meaning="Packets waiting in the backlog of a CPU",
+        meaning="Packets that wait in the backlog of a CPU",
     ),
 )  # fmt: skip
 
 _DISCIPLINES = (
     _QDISC(
         "network.qdisc.overlimits", unit="events", origin="tc -s qdisc: overlimits", quantum=20,
-        meaning="Times packets were held back to keep the rate of an interface's queue discipline",
+        meaning="Times that the queue discipline of an interface delayed packets to keep its rate",
     ),
     _QDISC(
         "network.qdisc.drops", origin="tc -s qdisc: dropped",
-        meaning="Packets the queue discipline of an interface dropped: its queue was full",
+        meaning="Packets that the queue discipline of an interface dropped because its queue "
+                "was full",
     ),
     _QDISC(
         "network.qdisc.backlog", unit="bytes", kind=Kind.GAUGE, origin="tc -s qdisc: backlog",
         quantum=1e5, harm=Harm.NEITHER,
-        meaning="Bytes that wait in the queue discipline of an interface to be sent",
+        meaning="Bytes that wait in the queue discipline of an interface",
     ),
 )  # fmt: skip
 
@@ -158,34 +162,35 @@ _STATE_NAMES = {
 _CONNECTIONS = (
     *(
         _STATES(
-            f"network.tcp.state.{state}", origin=f"ss {shown}", meaning=f"TCP sockets in {shown}"
+            f"network.tcp.state.{state}", origin=f"ss {label}", meaning=f"TCP sockets in {label}"
         )
-        for state, shown in _STATE_NAMES.items()
+        for state, label in _STATE_NAMES.items()
     ),
     _STATES(
         "network.tcp.unacked", unit="packets", origin="tcp_info unacked", quantum=100,
-        meaning="Segments sent and not acknowledged, over connections a program holds",
+        meaning="Segments sent and not acknowledged, on connections with an owner process",
     ),
     _STATES(
         "network.tcp.lost_out", unit="packets", origin="tcp_info lost", quantum=3, harm=Harm.HIGHER,
-        meaning="Segments thought lost at this moment, over connections a program holds",
+        meaning="Segments currently considered lost, on connections with an owner process",
     ),
     _STATES(
         "network.tcp.retrans_out", unit="packets", origin="tcp_info retrans", quantum=3,
         harm=Harm.HIGHER,
-        meaning="Segments sent again and not acknowledged, over connections a program holds",
+        meaning="Segments retransmitted and not acknowledged, on connections with an owner "
+                "process",
     ),
     _STATES(
         "network.tcp.accept_queue", unit="connections", origin="ss Recv-Q of LISTEN", quantum=5,
-        harm=Harm.HIGHER, meaning="Connections waiting for a program to accept them",
+        harm=Harm.HIGHER, meaning="Connections that wait for a program to accept them",
     ),
     _STATES(
         "network.tcp.send_queue", unit="bytes", origin="ss Send-Q", quantum=1e6,
-        meaning="Bytes programs wrote that are not acknowledged, over all connections",
+        meaning="Bytes that programs wrote and that are not acknowledged, on all connections",
     ),
     _STATES(
         "network.tcp.receive_queue", unit="bytes", origin="ss Recv-Q", quantum=1e6,
-        meaning="Bytes received that programs did not read yet, over all connections",
+        meaning="Bytes received that programs have not read yet, on all connections",
     ),
 )  # fmt: skip
 
@@ -193,7 +198,7 @@ ROWS: tuple[Metric, ...] = (*_INTERFACES, *_QUEUES, *_DISCIPLINES, *_CONNECTIONS
 
 
 def _sockets(name: str) -> Metric | None:
-    """``network.sockets.PROTOCOL.FIELD`` of sockstat and sockstat6."""
+    """Return the row of ``network.sockets.PROTOCOL.FIELD`` of sockstat and sockstat6."""
     protocol, _, field = name.removeprefix("network.sockets.").partition(".")
     if not name.startswith("network.sockets.") or not field or "." in field:
         return None
@@ -201,12 +206,12 @@ def _sockets(name: str) -> Metric | None:
     if field == "memory":
         return _SOCKETS(
             name, unit="bytes", quantum=512 * 4096, origin=f"{origin} (mem)",
-            meaning=f"Memory held by {protocol.upper()} socket buffers",
+            meaning=f"Memory of {protocol.upper()} socket buffers",
         )  # fmt: skip
-    shown = {"inuse": "in use", "tw": "in TIME-WAIT", "alloc": "allocated", "orphan": "orphaned"}
+    label = {"inuse": "in use", "tw": "in TIME-WAIT", "alloc": "allocated", "orphan": "orphaned"}
     return _SOCKETS(
         name, unit="sockets", quantum=5, origin=origin,
-        meaning=f"{protocol.upper()} sockets {shown.get(field, field)}",
+        meaning=f"{protocol.upper()} sockets {label.get(field, field)}",
     )  # fmt: skip
 
 

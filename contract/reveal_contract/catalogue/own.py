@@ -1,4 +1,4 @@
-"""Catalogue rows: the collector about itself."""
+"""Catalogue rows: metrics of the collector itself."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ def _own(name: str, unit: str, kind: Kind, quantum: float, origin: str, meaning:
 
 ROWS: tuple[Metric, ...] = (
     _own("cpu_time", "ns", Kind.COUNTER, 1e7, "CLOCK_PROCESS_CPUTIME_ID",
-         "CPU time of the process that collects; in `reveal scan` of the collector alone."),
+         "CPU time of the process that collects; in `reveal scan` only that of the collector."),
     _own("read_time", "ns", Kind.GAUGE, 1e6, "",
-         "How long the last read of one source took, by the clock on the wall."),
+         "Wall-clock time of the last read of one source."),
     _own("late_ticks", "ticks", Kind.COUNTER, 1, "",
-         "Ticks that came more than a tenth of the period late."),
+         "Ticks that were late by more than a tenth of the period."),
     _own("missed_ticks", "ticks", Kind.COUNTER, 1, "",
-         "Ticks a whole period late or more: recorded as missing."),
+         "Ticks that were late by a whole period or more: recorded as missing."),
     _own("dropped_slices", "slices", Kind.COUNTER, 1, "",
-         "Slices thrown away because Redis stayed away longer than the buffer lasts."),
+         "Slices dropped because Redis was away for longer than the buffer covers."),
     _own("buffered_slices", "slices", Kind.GAUGE, 5, "",
          "Slices that wait for Redis."),
     _own("fallbacks", "fallbacks", Kind.GAUGE, 1, "",
-         "Lesser ways in use: no real-time priority, a source in a slower lane, a broken source."),
+         "Fallbacks in use: no real-time priority, a source in a slower lane, a failed source."),
 )  # fmt: skip
 PATTERNS: tuple[Callable[[str], Metric | None], ...] = ()

@@ -1,6 +1,6 @@
-"""Catalogue rows made on demand: metrics of CPUs on hosts of so many that each one's is too much.
+"""Catalogue rows created on demand: metrics of CPUs on hosts with too many for one channel each.
 
-``cpu.user`` of each CPU becomes ``cpu.numa.user`` of each NUMA node and ``cpu.percpu.user.max``,
+``cpu.user`` of each CPU becomes ``cpu.numa.user`` of each NUMA node, and ``cpu.percpu.user.max``,
 ``.argmax`` and ``.spread`` of the host.
 """
 
@@ -23,28 +23,30 @@ _OF_CPUS: dict[str, Metric] = {
 
 
 def folded(name: str) -> Metric | None:
-    """The row of ``AREA.numa.REST`` or ``AREA.percpu.REST.HOW``, if ``AREA.REST`` is of CPUs."""
+    """Return the row of ``AREA.numa.REST`` or ``AREA.percpu.REST.HOW`` if its base is per CPU."""
     match = _NAME.match(name)
     base = _OF_CPUS.get(f"{match[1]}.{match[2] or match[3]}") if match else None
     if match is None or base is None:
         return None
     row = replace(base, name=name, family=base.metric_group, kind=Kind.COUNTER, lane=_lane(base))
     if match[2]:
-        return replace(row, scope=Scope.NUMA, meaning=f"{base.meaning}: over a NUMA node's CPUs")
+        return replace(
+            row, scope=Scope.NUMA, meaning=f"{base.meaning}: sum over the CPUs of a NUMA node"
+        )
     row = replace(row, scope=Scope.NODE)
     if match[4] == "max":
-        return replace(row, meaning=f"{base.meaning}: the largest of any CPU, reading by reading")
+        return replace(row, meaning=f"{base.meaning}: largest of all CPUs at each reading")
     row = replace(row, family="", harm=Harm.NEITHER)
     if match[4] == "spread":
-        return replace(row, meaning=f"{base.meaning}: how far CPUs are apart, 95th less 50th")
+        return replace(row, meaning=f"{base.meaning}: spread over CPUs, 95th minus 50th percentile")
     return replace(
-        row, kind=Kind.STATE, unit="cpu", quantum=1e6,  # which CPU it is moves all the time
-        meaning=f"{base.meaning}: the number of the CPU that had most",
+        row, kind=Kind.STATE, unit="cpu", quantum=1e6,  # the CPU changes all the time
+        meaning=f"{base.meaning}: number of the CPU with the largest value",
     )  # fmt: skip
 
 
 def _lane(base: Metric) -> Lane:
-    """The lane of the source, for the one row that is computed elsewhere too."""
+    """Return the lane of the source; one row is also computed from other channels."""
     return Lane.FAST if base.lane is Lane.DERIVED else base.lane
 
 

@@ -1,4 +1,4 @@
-"""Catalogue rows: clocks, idle states, energy and temperatures; turbostat's columns."""
+"""Catalogue rows: clocks, idle states, energy and temperatures, as in turbostat's columns."""
 
 from __future__ import annotations
 
@@ -40,29 +40,31 @@ _BANDWIDTH = partial(
 
 _CLOCKS = (
     _MSR("cpu.aperf", origin="msr/aperf/ (APERF)", family="cpu.mperf",
-         meaning="Ticks at the CPU's own clock while not idle, mean of a CPU"),
+         meaning="Ticks at the CPU's actual clock while not idle, mean over CPUs"),
     _MSR("cpu.mperf", origin="msr/mperf/ (MPERF)",
-         meaning="Ticks at the TSC's rate while not idle, mean of a CPU"),
+         meaning="Ticks at the rate of the TSC while not idle, mean over CPUs"),
     _MSR("cpu.tsc", origin="msr/tsc/ (TSC_MHz)", role=Role.STATIC,
-         meaning="Ticks of the time stamp counter, mean of a CPU"),
+         meaning="Ticks of the time stamp counter, mean over CPUs"),
     _MSR("cpu.aperf.package", origin="msr/aperf/ by package", scope=Scope.PACKAGE,
          family="cpu.mperf",
-         meaning="Ticks at the CPUs' own clock while not idle, mean of a CPU of the package"),
+         meaning="Ticks at the CPU's actual clock while not idle, mean over the CPUs of the "
+                 "package"),
     _MSR("cpu.mperf.package", origin="msr/mperf/ by package", scope=Scope.PACKAGE,
          family="cpu.mperf",
-         meaning="Ticks at the TSC's rate while not idle, mean of a CPU of the package"),
+         meaning="Ticks at the rate of the TSC while not idle, mean over the CPUs of the package"),
     _MSR("cpu.tsc.package", origin="msr/tsc/ by package", scope=Scope.PACKAGE, role=Role.STATIC,
-         meaning="Ticks of the time stamp counter, mean of a CPU of the package"),
+         meaning="Ticks of the time stamp counter, mean over the CPUs of the package"),
     _MSR("cpu.busy_share.highest", unit="ppm", kind=Kind.GAUGE, origin="Busy% of the busiest CPU",
          quantum=30_000, family="cpu.busy",
-         meaning="Share of the time the busiest CPU was not idle, per million"),
+         meaning="Share of the time that the busiest CPU was not idle, per million"),
     _MSR("cpu.busy_frequency.lowest", unit="Hz", kind=Kind.GAUGE,
          origin="Bzy_MHz of the slowest CPU", quantum=2e8, harm=_LOWER, weight=0.5,
          family="cpu.busy_frequency",
-         meaning="Clock while busy of the slowest CPU that is busy a tenth of the time"),
+         meaning="Lowest clock while busy, of the CPUs that are busy at least a tenth of the "
+                 "time"),
     _MSR("cpu.smi", unit="events", source="smi", scope=Scope.PACKAGE, origin="SMI (msr/smi/)",
          quantum=1, harm=_HIGHER,
-         meaning="System management interrupts: the firmware halted all CPUs"),
+         meaning="System management interrupts: the firmware stopped all CPUs"),
     _FREQUENCY("cpu.frequency.mean", origin="scaling_cur_freq, mean", family="cpu.frequency",
                meaning="Mean clock of all CPUs of a large host"),
     _FREQUENCY("cpu.frequency.lowest", origin="scaling_cur_freq, lowest", family="cpu.frequency",
@@ -73,42 +75,42 @@ _CLOCKS = (
 
 _THROTTLING = (
     _THROTTLE("cpu.thermal_throttle.package", origin="package_throttle_count",
-              meaning="Times the package was slowed down because it was hot"),
+              meaning="Times that the package was throttled because of heat"),
     _THROTTLE("cpu.thermal_throttle.package_time", unit="ns", quantum=1e6,
               origin="package_throttle_total_time_ms", family="cpu.thermal_throttle.package",
-              meaning="Time the package was slowed down because it was hot"),
+              meaning="Time that the package was throttled because of heat"),
     _THROTTLE("cpu.thermal_throttle.core", source="core-throttling", lane=Lane.RARE,
               origin="core_throttle_count",
-              meaning="Times cores of the package were slowed down because they were hot"),
+              meaning="Times that cores of the package were throttled because of heat"),
     _THROTTLE("cpu.thermal_throttle.core_time", unit="ns", source="core-throttling",
               lane=Lane.RARE, quantum=1e6, origin="core_throttle_total_time_ms",
               family="cpu.thermal_throttle.core",
-              meaning="Time cores of the package were slowed down because they were hot"),
+              meaning="Time that cores of the package were throttled because of heat"),
 )  # fmt: skip
 
 _STATES = (
     _IDLE("cpu.idle_state.time", origin="cpuidle time (C1%, C6%, POLL%)",
-          meaning="Time of all CPUs in one of the kernel's idle states"),
+          meaning="Time in one idle state of the kernel, summed over CPUs"),
     _IDLE("cpu.idle_state.entries", unit="events", quantum=1000, origin="cpuidle usage (C1, C6)",
-          meaning="Times any CPU entered one of the kernel's idle states"),
+          meaning="Entries into one idle state of the kernel, summed over CPUs"),
     _IDLE("cpu.residency.core", unit="ticks", source="cstates", origin="CPU%c1, CPU%c6, CPU%c7",
-          meaning="TSC ticks a core spent in a hardware C-state, mean of a core"),
+          meaning="TSC ticks in a hardware C-state, mean over cores"),
     _IDLE("cpu.residency.package", unit="ticks", source="cstates", scope=Scope.PACKAGE,
-          origin="Pkg%pc2, Pkg%pc6", meaning="TSC ticks a package spent in a C-state"),
+          origin="Pkg%pc2, Pkg%pc6", meaning="TSC ticks of a package in a hardware C-state"),
 )  # fmt: skip
 
 _POWER = (
     _ENERGY("cpu.energy.package", origin="PkgWatt (power/energy-pkg/, energy_uj)",
-            meaning="Energy of a package: a joule a second is a watt"),
+            meaning="Energy of a package: one joule per second is one watt"),
     _ENERGY("cpu.energy.cores", origin="CorWatt (power/energy-cores/)",
-            family="cpu.energy.package", meaning="Energy of a package's cores"),
+            family="cpu.energy.package", meaning="Energy of the cores of a package"),
     _ENERGY("cpu.energy.platform", origin="SysWatt (power/energy-psys/)",
             family="cpu.energy.package", meaning="Energy of the whole platform"),
     _ENERGY("memory.energy", origin="RAMWatt (power/energy-ram/)", subsystem=Subsystem.MEMORY,
-            meaning="Energy of the DRAM of a package's controllers"),
+            meaning="Energy of the DRAM of a package"),
     _HEAT("cpu.power", unit="watts", quantum=10, harm=Harm.NEITHER,
           origin="hwmon power_average, power_input",
-          meaning="Power a sensor of the board or module reports"),
+          meaning="Power that a sensor of the board or module reports"),
 )  # fmt: skip
 
 _TEMPERATURES = (
@@ -127,18 +129,18 @@ _TEMPERATURES = (
     _HEAT("network.temperature", subsystem=Subsystem.NETWORK, origin="hwmon of the NIC",
           meaning="Temperature of a network card or its module"),
     _HEAT("gpu.temperature.sensor", subsystem=Subsystem.GPU, origin="hwmon amdgpu",
-          meaning="Temperature of a GPU's sensor (edge, junction, mem)"),
+          meaning="Temperature of a sensor of the GPU (edge, junction, mem)"),
 )  # fmt: skip
 
 _CONTROLLERS = (
     _BANDWIDTH("memory.bandwidth.read",
                origin="uncore_imc/cas_count_read/, umc_cas_cmd.rd, cmem_rd_data",
-               meaning="Bytes the memory controllers of a package read"),
+               meaning="Bytes that the memory controllers of a package read"),
     _BANDWIDTH("memory.bandwidth.write",
                origin="uncore_imc/cas_count_write/, umc_cas_cmd.wr, cmem_wr_total_bytes",
-               meaning="Bytes the memory controllers of a package wrote"),
+               meaning="Bytes that the memory controllers of a package wrote"),
     _BANDWIDTH("memory.bandwidth.total", origin="amd_df dram_channel_data_controller",
-               meaning="Bytes the memory controllers of a package moved, both ways"),
+               meaning="Bytes that the memory controllers of a package read and wrote"),
 )  # fmt: skip
 
 ROWS: tuple[Metric, ...] = (

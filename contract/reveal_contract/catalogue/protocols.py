@@ -1,7 +1,7 @@
-"""Catalogue rows: what IP, TCP, UDP and MPTCP counted (``netstat``, ``snmp``, ``snmp6``).
+"""Catalogue rows: counters of IP, TCP, UDP and MPTCP (``netstat``, ``snmp``, ``snmp6``).
 
-Hundreds of counters, others on each kernel: most rows are made from the name.  A counter is
-called as ``nstat`` calls it, ``TcpExtTCPTimeouts``; its catalogue name is
+There are hundreds of counters, which differ by kernel, so most rows are created from the name.
+``nstat`` names a counter ``TcpExtTCPTimeouts``; the catalogue name is
 ``network.tcp_ext.tcp_timeouts``.
 """
 
@@ -18,7 +18,7 @@ _COUNTER = partial(
     Metric, unit="events", kind=Kind.COUNTER, subsystem=Subsystem.NETWORK, scope=Scope.NODE,
 )  # fmt: skip
 _NAME = re.compile(r"network\.([a-z]+(?:_[a-z]+)*6?)\.([a-z0-9_]+)\Z")
-# word of the name -> (kernel's prefix, file)
+# word of the name -> (prefix of the kernel, file)
 _PROTOCOLS = {
     "ip": ("Ip", "snmp"), "icmp": ("Icmp", "snmp"), "icmp_msg": ("IcmpMsg", "snmp"),
     "tcp": ("Tcp", "snmp"), "udp": ("Udp", "snmp"), "udp_lite": ("UdpLite", "snmp"),
@@ -26,7 +26,7 @@ _PROTOCOLS = {
     "mp_tcp_ext": ("MPTcpExt", "netstat"), "ip6": ("Ip6", "snmp6"), "icmp6": ("Icmp6", "snmp6"),
     "udp6": ("Udp6", "snmp6"), "udp_lite6": ("UdpLite6", "snmp6"),
 }  # fmt: skip
-# a catalogue word glues runs of capitals together: names that cannot be put back by rule
+# ``snake`` joins runs of capitals: no rule can restore these names
 _IRREGULAR = """
 DelayedACKs DelayedACKLocked DelayedACKLost PAWSOldAck TW TWRecycled TWKilled TSEcrRejected
 TCPHPHits TCPHPAcks TCPSACKReneging TCPSACKReorder TCPTSReorder TCPDSACKUndo TCPDSACKOldSent
@@ -43,7 +43,7 @@ MPJoinSynAckHMacFailure MPJoinAckHMacFailure DSSNotMatching DSSCorruptionFallbac
 DSSCorruptionReset DSSNoMatchTCP OFOQueueTail OFOQueue OFOMerge NoDSSInWindow MD5SigFallback
 ReasmOKs FragOKs InMLDv2Reports OutMLDv2Reports DefaultTTL
 """
-_SPELLED = {snake(name): name for name in _IRREGULAR.split()}
+_KERNEL_NAMES = {snake(name): name for name in _IRREGULAR.split()}
 _CAPITALS = {"tcp": "TCP", "paws": "PAWS", "mp": "MP"}
 
 _TRAFFIC = re.compile(
@@ -57,59 +57,60 @@ _HARM = re.compile(
     r"|memory_pressure|abort_on_memory|reasm_fails"
 )
 _MEANINGS = {
-    "tcp.active_opens": "TCP connections opened from here",
-    "tcp.passive_opens": "TCP connections accepted here",
+    "tcp.active_opens": "TCP connections opened by this host",
+    "tcp.passive_opens": "TCP connections accepted by this host",
     "tcp.attempt_fails": "TCP connections that could not be opened",
     "tcp.estab_resets": "Established TCP connections that were reset",
     "tcp.curr_estab": "TCP connections established or waiting to be closed",
     "tcp.in_segs": "TCP segments received",
     "tcp.out_segs": "TCP segments sent, without retransmitted ones",
-    "tcp.retrans_segs": "TCP segments sent again because the first was thought lost",
-    "tcp.in_errs": "TCP segments received damaged",
+    "tcp.retrans_segs": "TCP segments retransmitted because the first one was considered lost",
+    "tcp.in_errs": "Damaged TCP segments received",
     "tcp.out_rsts": "TCP resets sent",
     "udp.in_datagrams": "UDP datagrams delivered to programs",
     "udp.out_datagrams": "UDP datagrams sent",
-    "udp.no_ports": "UDP datagrams nobody listened for",
-    "udp.in_errors": "UDP datagrams that could not be delivered, full buffers included",
+    "udp.no_ports": "UDP datagrams to a port without a listener",
+    "udp.in_errors": "UDP datagrams that could not be delivered, including full buffers",
     "udp.rcvbuf_errors": "UDP datagrams dropped because the receiver's buffer was full",
     "udp.sndbuf_errors": "UDP datagrams dropped because the sender's buffer was full",
     "tcp_ext.tcp_lost_retransmit": "Retransmitted TCP segments that were lost again",
-    "tcp_ext.tcp_fast_retrans": "TCP segments sent again on duplicate acknowledgements",
-    "tcp_ext.tcp_slow_start_retrans": "TCP segments sent again after a timeout",
-    "tcp_ext.tcp_timeouts": "TCP retransmission timers that ran out",
-    "tcp_ext.tcp_loss_probes": "Probes TCP sent to find a lost tail",
-    "tcp_ext.tcp_sack_recovery": "Times TCP began to repair a loss told by SACK",
-    "tcp_ext.tcp_sack_shift_fallback": "SACK blocks that could not be merged: many small gaps",
-    "tcp_ext.tcpdsack_recv": "Reports of duplicates: retransmissions that were not needed",
-    "tcp_ext.tcp_spurious_rt_os": "Timeouts that turned out to be needless",
-    "tcp_ext.tcp_syn_retrans": "SYN or SYN-ACK segments sent again",
+    "tcp_ext.tcp_fast_retrans": "TCP segments retransmitted after duplicate acknowledgments",
+    "tcp_ext.tcp_slow_start_retrans": "TCP segments retransmitted after a timeout",
+    "tcp_ext.tcp_timeouts": "TCP retransmission timeouts",
+    "tcp_ext.tcp_loss_probes": "TCP probes for a lost tail",
+    "tcp_ext.tcp_sack_recovery": "TCP loss recoveries started by SACK",
+    "tcp_ext.tcp_sack_shift_fallback": "SACK blocks that could not be merged because of many "
+                                       "small gaps",
+    "tcp_ext.tcpdsack_recv": "Reports of duplicate segments: unnecessary retransmissions",
+    "tcp_ext.tcp_spurious_rt_os": "TCP timeouts that were unnecessary",
+    "tcp_ext.tcp_syn_retrans": "SYN or SYN-ACK segments retransmitted",
     "tcp_ext.listen_overflows": "Connections refused because the accept queue was full",
-    "tcp_ext.listen_drops": "Connections dropped by a listening socket, for whatever reason",
+    "tcp_ext.listen_drops": "Connections dropped by a listening socket, for any reason",
     "tcp_ext.tcp_backlog_drop": "TCP segments dropped because a socket's backlog was full",
     "tcp_ext.tcp_rcv_q_drop": "TCP segments dropped because the receive queue was full",
-    "tcp_ext.prune_called": "Times TCP had to free receive buffers for lack of memory",
-    "tcp_ext.tcp_rcv_collapsed": "TCP segments merged to save buffer memory",
+    "tcp_ext.prune_called": "Times that TCP freed receive buffers because of low memory",
+    "tcp_ext.tcp_rcv_collapsed": "TCP segments merged to save memory of buffers",
     "tcp_ext.tcpofo_queue": "TCP segments received out of order",
-    "tcp_ext.tcp_memory_pressures": "Times TCP as a whole ran short of memory",
-    "tcp_ext.tcp_delivered": "TCP segments known to have arrived",
+    "tcp_ext.tcp_memory_pressures": "Times that TCP entered memory pressure",
+    "tcp_ext.tcp_delivered": "TCP segments delivered, as acknowledgments confirmed",
     "tcp_ext.tcp_orig_data_sent": "TCP data segments sent for the first time",
     "ip_ext.in_octets": "Bytes of IP received",
     "ip_ext.out_octets": "Bytes of IP sent",
-    "ip_ext.in_ce_pkts": "Packets marked: a router on the way was congested",
-    "ip.in_discards": "Packets discarded for lack of memory",
-    "ip.reasm_fails": "Fragmented packets that could not be put together",
+    "ip_ext.in_ce_pkts": "Packets that a congested router on the path marked (CE)",
+    "ip.in_discards": "Packets discarded because of low memory",
+    "ip.reasm_fails": "Fragmented packets that could not be reassembled",
 }  # fmt: skip
 
 
 def row(name: str) -> Metric | None:
-    """``network.PROTOCOL.COUNTER`` of the protocols above."""
+    """Return the row of ``network.PROTOCOL.COUNTER`` for the protocols above."""
     named = _NAME.match(name)
     protocol = _PROTOCOLS.get(named[1]) if named else None
     if named is None or protocol is None:
         return None
     key = named[2]
     prefix, file = protocol
-    origin = prefix + spelled(key)
+    origin = prefix + kernel_name(key)
     lane = Lane.SLOW if file == "snmp6" else Lane.FAST
     meaning = _MEANINGS.get(f"{named[1]}.{key}", f"{prefix} counter of {key.replace('_', ' ')}")
     if key in ("curr_estab", "mp_curr_estab"):
@@ -124,10 +125,10 @@ def row(name: str) -> Metric | None:
     )  # fmt: skip
 
 
-def spelled(key: str) -> str:
-    """A catalogue word as the kernel writes it: ``tcp_timeouts`` -> ``TCPTimeouts``."""
-    if key in _SPELLED:
-        return _SPELLED[key]
+def kernel_name(key: str) -> str:
+    """Return a catalogue word as the kernel spells it: ``tcp_timeouts`` -> ``TCPTimeouts``."""
+    if key in _KERNEL_NAMES:
+        return _KERNEL_NAMES[key]
     return "".join(_CAPITALS.get(word, word.capitalize()) for word in key.split("_"))
 
 
@@ -142,6 +143,6 @@ def _harm(key: str) -> Harm:
 
 
 ROWS: tuple[Metric, ...] = tuple(
-    made for key in _MEANINGS if (made := row(f"network.{key}")) is not None
+    metric for key in _MEANINGS if (metric := row(f"network.{key}")) is not None
 )
 PATTERNS: tuple[Callable[[str], Metric | None], ...] = (row,)

@@ -12,10 +12,9 @@ _OPERATIONS = partial(
     source="diskstats", lane=Lane.FAST, quantum=5,
 )  # fmt: skip
 _BYTES = partial(_OPERATIONS, unit="bytes", quantum=1e5)
-# 60 ms a second, as a fault makes hundreds and a job that begins to read 40; the file has
-# milliseconds
+# 60 ms a second: a fault causes hundreds, the start of a job that reads 40.
 _TIME = partial(_OPERATIONS, unit="ns", quantum=6e7, harm=Harm.HIGHER)
-_REQUESTS = "storage.disk.queue_time"  # the family of what sums up the time of requests
+_REQUESTS = "storage.disk.queue_time"  # the family of times that are summed over requests
 _PRESSURE = partial(
     Metric, unit="ns", kind=Kind.COUNTER, subsystem=Subsystem.STORAGE, scope=Scope.NODE,
     source="psi", lane=Lane.FAST, quantum=1e7, harm=Harm.HIGHER, family="storage.pressure",
@@ -25,54 +24,54 @@ ROWS: tuple[Metric, ...] = (
     _OPERATIONS("storage.disk.reads", origin="rd_ios (r/s)", meaning="Reads completed"),
     _OPERATIONS(
         "storage.disk.read_merges", origin="rd_merges (rrqm/s)",
-        meaning="Reads joined with a neighbouring request",
+        meaning="Reads merged with an adjacent request",
     ),
     _BYTES("storage.disk.read_bytes", origin="sectors_read", meaning="Bytes read"),
     _TIME(
         "storage.disk.read_time", family=_REQUESTS, origin="rd_ticks",
-        meaning="Time reads spent from queueing to completion, summed over reads",
+        meaning="Time from queueing to completion, summed over reads",
     ),
     _OPERATIONS("storage.disk.writes", origin="wr_ios (w/s)", meaning="Writes completed"),
     _OPERATIONS(
         "storage.disk.write_merges", origin="wr_merges (wrqm/s)",
-        meaning="Writes joined with a neighbouring request",
+        meaning="Writes merged with an adjacent request",
     ),
     _BYTES("storage.disk.write_bytes", origin="sectors_written", meaning="Bytes written"),
     _TIME(
         "storage.disk.write_time", family=_REQUESTS, origin="wr_ticks",
-        meaning="Time writes spent from queueing to completion, summed over writes",
+        meaning="Time from queueing to completion, summed over writes",
     ),
     _OPERATIONS(
         "storage.disk.in_flight", unit="requests", kind=Kind.GAUGE, origin="in_flight",
-        harm=Harm.HIGHER, meaning="Requests handed to the device and not completed",
+        harm=Harm.HIGHER, meaning="Requests issued to the device and not completed",
     ),
     _TIME(
         "storage.disk.busy_time", origin="io_ticks (%util)",
-        meaning="Time with at least one request in flight (full for a parallel device long "
-        "before it is saturated)",
+        meaning="Time with at least one request in flight (reaches 100 % on a parallel device "
+                "before it is saturated)",
     ),
     _TIME(
         "storage.disk.queue_time", family=_REQUESTS, origin="time_in_queue (aqu-sz)",
-        meaning="Time requests spent queued or in service, summed over requests",
+        meaning="Time queued or in service, summed over requests",
     ),
     _OPERATIONS("storage.disk.discards", origin="dc_ios (d/s)", meaning="Discards completed"),
     _OPERATIONS(
         "storage.disk.discard_merges", origin="dc_merges (drqm/s)",
-        meaning="Discards joined with a neighbouring request",
+        meaning="Discards merged with an adjacent request",
     ),
     _BYTES("storage.disk.discard_bytes", origin="sectors_discarded", meaning="Bytes discarded"),
     _TIME(
         "storage.disk.discard_time", origin="dc_ticks", harm=Harm.NEITHER,
-        meaning="Time discards spent from queueing to completion, summed over discards",
+        meaning="Time from queueing to completion, summed over discards",
     ),
     _OPERATIONS("storage.disk.flushes", origin="fl_ios (f/s)", meaning="Cache flushes completed"),
     _TIME(
         "storage.disk.flush_time", origin="fl_ticks",
-        meaning="Time cache flushes took, summed over flushes",
+        meaning="Time of cache flushes, summed over flushes",
     ),
     Metric(
         "storage.procs_blocked", "tasks", Kind.GAUGE, Subsystem.STORAGE, Scope.NODE, "stat",
-        Lane.FAST, "procs_blocked", "Tasks waiting for block I/O", quantum=0.5, harm=Harm.HIGHER,
+        Lane.FAST, "procs_blocked", "Tasks that wait for block I/O", quantum=0.5, harm=Harm.HIGHER,
     ),
     _PRESSURE(
         "storage.pressure.some", origin="psi io some",

@@ -1,7 +1,7 @@
 """Catalogue rows: events of memory management and page counts (``/proc/vmstat``).
 
-The file has some 190 keys and other kernels have others, so most rows are made from the key:
-the kernel's own name is the key itself.
+The file has about 190 keys, which differ by kernel, so most rows are created from the key.  The
+origin of a row is the key itself.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _LEVEL = partial(
     Metric, kind=Kind.GAUGE, scope=Scope.NODE, source="vmstat", lane=Lane.FAST,
 )  # fmt: skip
 
-# events named like levels: mm/vmstat.c keeps both among the node's items
+# Events with names like levels: mm/vmstat.c keeps both in the items of a node.
 _EVENT_LEVELS = re.compile(r"nr_(dirtied|written|vmscan_|throttled_|foll_pin_)")
 _LEVELS = re.compile(r"nr_|workingset_nodes\Z")
-# transparent huge pages are counted whole in this file
+# This file counts transparent huge pages in units of huge pages.
 _HUGE_UNITS = re.compile(
     r"nr_((anon_transparent|shmem|file)_(hugepages|pmdmapped)|unstable)\Z|workingset_nodes\Z"
 )
@@ -35,12 +35,12 @@ _HARM = re.compile(
     r"|htlb|nr_(mlock|unevictable|zone_unevictable|hugetlb)\Z|nr_throttled_written"
     r"|zone_reclaim_failed|swap_ra|swpin_zero|zswpin"
 )
-# busy counters matter from 100 a second, pages reclaimed or read again from 200 (under 1 MB: any
-# program that starts does that), the rest from 10
+# Frequent events matter from 100 a second, reclaimed and refaulted pages from 200 (below 1 MB,
+# which every starting program reaches), all others from 10.
 _RECLAIM = re.compile(r"pgscan|pgsteal|workingset_(refault|activate|restore)")
-_BUSY = re.compile(r"pgfault|pgalloc|pgfree|numa|pgactiv|pgreuse|nr_|pgpg|pglazyfree")
-# pages of vmstat under the name meminfo has for them
-_SAME_LEVEL = {
+_FREQUENT = re.compile(r"pgfault|pgalloc|pgfree|numa|pgactiv|pgreuse|nr_|pgpg|pglazyfree")
+# name in vmstat -> name of the same level in meminfo
+_MEMINFO_NAMES = {
     "free_pages": "mem_free", "mlock": "mlocked", "slab_reclaimable": "s_reclaimable",
     "slab_unreclaimable": "s_unreclaim", "page_table_pages": "page_tables",
     "sec_page_table_pages": "sec_page_tables", "swapcached": "swap_cached",
@@ -48,67 +48,67 @@ _SAME_LEVEL = {
     "anon_transparent_hugepages": "anon_huge_pages",
 }  # fmt: skip
 _MEANINGS = {
-    "pgpgin": "Bytes read from block devices, swap included",
-    "pgpgout": "Bytes written to block devices, swap included",
+    "pgpgin": "Bytes read from block devices, including swap",
+    "pgpgout": "Bytes written to block devices, including swap",
     "pswpin": "Pages read back from swap",
     "pswpout": "Pages written to swap",
     "pgfault": "Page faults, minor and major",
     "pgmajfault": "Page faults that had to wait for I/O",
     "pgfree": "Pages freed",
-    "pgactivate": "Pages moved to the list of recently used",
-    "pgdeactivate": "Pages moved to the list of those to reclaim",
-    "pgrefill": "Pages looked at to refill the list of those to reclaim",
+    "pgactivate": "Pages moved to the active list",
+    "pgdeactivate": "Pages moved to the inactive list",
+    "pgrefill": "Pages scanned to refill the inactive list",
     "pgreuse": "Pages reused on write instead of copied",
-    "pgscan_kswapd": "Pages the background reclaimer looked at",
-    "pgscan_direct": "Pages that tasks themselves had to look at to get memory",
-    "pgscan_khugepaged": "Pages looked at to make room for huge pages",
-    "pgscan_proactive": "Pages looked at by reclaim that user space asked for",
-    "pgscan_direct_throttle": "Times a task was stopped because reserves ran low",
-    "pgscan_anon": "Programs' pages looked at for reclaim",
-    "pgscan_file": "Cache pages looked at for reclaim",
-    "pgsteal_kswapd": "Pages the background reclaimer took back",
-    "pgsteal_direct": "Pages that tasks themselves had to take back to get memory",
-    "pgsteal_anon": "Programs' pages taken back",
-    "pgsteal_file": "Cache pages taken back",
-    "oom_kill": "Processes killed because memory ran out",
-    "workingset_refault_file": "Cache pages read again soon after they were dropped: thrashing",
-    "workingset_refault_anon": "Programs' pages swapped in again soon after they went out",
-    "workingset_nodes": "Remembered places of dropped pages",
-    "compact_stall": "Times a task itself had to move pages to get contiguous memory",
-    "compact_fail": "Attempts to make contiguous memory that failed",
-    "compact_success": "Attempts to make contiguous memory that succeeded",
-    "thp_fault_alloc": "Huge pages given at a page fault",
-    "thp_fault_fallback": "Page faults that got small pages because no huge one was free",
-    "thp_collapse_alloc": "Huge pages made to replace small ones",
-    "thp_split_page": "Huge pages broken up",
-    "numa_hit": "Pages allocated on the node asked for",
-    "numa_miss": "Pages allocated on another node than the one asked for",
-    "numa_foreign": "Pages asked for on a node and allocated on another",
-    "numa_pages_migrated": "Pages moved towards the task that uses them",
-    "numa_hint_faults": "Page faults provoked to see which node uses a page",
+    "pgscan_kswapd": "Pages scanned by the background reclaimer (kswapd)",
+    "pgscan_direct": "Pages scanned by tasks that needed memory (direct reclaim)",
+    "pgscan_khugepaged": "Pages scanned to make room for huge pages",
+    "pgscan_proactive": "Pages scanned by reclaim that user space requested",
+    "pgscan_direct_throttle": "Times that a task was throttled because memory reserves were low",
+    "pgscan_anon": "Anonymous pages scanned for reclaim",
+    "pgscan_file": "Page cache scanned for reclaim",
+    "pgsteal_kswapd": "Pages reclaimed by the background reclaimer (kswapd)",
+    "pgsteal_direct": "Pages reclaimed by tasks that needed memory (direct reclaim)",
+    "pgsteal_anon": "Anonymous pages reclaimed",
+    "pgsteal_file": "Page cache reclaimed",
+    "oom_kill": "Processes killed by the OOM killer",
+    "workingset_refault_file": "Page cache read again soon after it was dropped (thrashing)",
+    "workingset_refault_anon": "Anonymous pages swapped in soon after they were swapped out",
+    "workingset_nodes": "Nodes that hold shadow entries of dropped pages",
+    "compact_stall": "Times that a task had to compact memory itself (direct compaction)",
+    "compact_fail": "Failed compactions",
+    "compact_success": "Successful compactions",
+    "thp_fault_alloc": "Huge pages allocated at a page fault",
+    "thp_fault_fallback": "Page faults that got small pages because no huge page was free",
+    "thp_collapse_alloc": "Huge pages allocated to replace small ones",
+    "thp_split_page": "Huge pages split",
+    "numa_hit": "Pages allocated on the requested node",
+    "numa_miss": "Pages allocated on another node than the requested one",
+    "numa_foreign": "Pages requested on a node and allocated on another",
+    "numa_pages_migrated": "Pages migrated to the node of the task that uses them",
+    "numa_hint_faults": "Page faults provoked to find the node that uses a page",
     "nr_throttled_written": "Pages written while reclaim waited for writeback",
     "nr_vmscan_write": "Pages written by reclaim",
     "nr_dirtied": "Pages made dirty",
     "nr_written": "Pages written back",
-    "drop_pagecache": "Times user space dropped the page cache",
-    "drop_slab": "Times user space dropped kernel caches",
+    "drop_pagecache": "Times that user space dropped the page cache",
+    "drop_slab": "Times that user space dropped kernel caches",
     "unevictable_pgs_mlocked": "Pages locked with mlock",
-    "htlb_buddy_alloc_fail": "Huge pages asked for that could not be had",
-    "kswapd_low_wmark_hit_quickly": "Times free memory fell again right after reclaim",
-    "pageoutrun": "Runs of the background reclaimer",
+    "htlb_buddy_alloc_fail": "Failed allocations of huge pages",
+    "kswapd_low_wmark_hit_quickly": "Times that free memory fell again right after reclaim",
+    "pageoutrun": "Runs of the background reclaimer (kswapd)",
     "swap_ra": "Pages read ahead from swap",
 }  # fmt: skip
 
 
 def _quantum(key: str) -> float:
-    """Events a second that begin to matter."""
+    """Return the number of events per second that begin to matter."""
     if _RECLAIM.match(key):
         return 200.0
-    return 100.0 if _BUSY.match(key) else 50.0 if key == "pgmajfault" else 10.0
+    return 100.0 if _FREQUENT.match(key) else 50.0 if key == "pgmajfault" else 10.0
 
 
 def row(name: str) -> Metric | None:
-    """``memory.vm.KEY``, whatever the key."""
+    """Return the row of ``memory.vm.KEY`` for any key."""
     key = name.removeprefix(PREFIX)
     if key == name or not key or "." in key:
         return None
@@ -126,11 +126,11 @@ def row(name: str) -> Metric | None:
 
 
 def _level(name: str, key: str) -> Metric:
-    whole = bool(_HUGE_UNITS.match(key))
+    is_huge = bool(_HUGE_UNITS.match(key))
     plain = key.removeprefix("nr_").removeprefix("zone_")
-    family = "memory." + _SAME_LEVEL.get(plain, plain)
+    family = "memory." + _MEMINFO_NAMES.get(plain, plain)
     meaning = _MEANINGS.get(key, f"Memory counted as {plain.replace('_', ' ')}")
-    if whole:
+    if is_huge:
         return _LEVEL(
             name, unit="count", subsystem=_subsystem(key), origin=key, meaning=meaning,
             quantum=24, family=family, harm=_harm(key),
@@ -150,6 +150,6 @@ def _harm(key: str) -> Harm:
 
 
 ROWS: tuple[Metric, ...] = tuple(
-    made for key in _MEANINGS if (made := row(PREFIX + key)) is not None
+    metric for key in _MEANINGS if (metric := row(PREFIX + key)) is not None
 )
 PATTERNS: tuple[Callable[[str], Metric | None], ...] = (row,)

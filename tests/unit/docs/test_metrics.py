@@ -13,7 +13,7 @@ from reveal_contract import catalogue
 from reveal_contract.aliases import ALIASES
 from reveal_contract.catalogue import find
 from reveal_contract.metric import Capacity
-from reveal_contract.search import field_names, search
+from reveal_contract.search import known_names, search
 from support.hosts.base import add_base
 from support.hosts.tree import Tree
 
@@ -102,10 +102,10 @@ def test_what_other_tools_call_it_is_of_metrics_there_are() -> None:
 
 
 def test_an_origin_of_several_names_is_found_by_each() -> None:
-    assert field_names(find("cpu.run_time")) == (
+    assert known_names(find("cpu.run_time")) == (
         "cpuacct.usage_percpu", "schedstat run time", "cpu.stat usage_usec",
     )  # fmt: skip
-    assert field_names(find("cpu.pmu.cycles")) == ("cpu-cycles (cpu_clk_unhalted, cpu_cycles)",)
+    assert known_names(find("cpu.pmu.cycles")) == ("cpu-cycles (cpu_clk_unhalted, cpu_cycles)",)
 
 
 def catalog(tmp_path: Path, *arguments: str) -> list[str]:

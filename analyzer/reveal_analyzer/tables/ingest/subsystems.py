@@ -8,7 +8,7 @@ from functools import cache
 
 from reveal_contract import catalogue
 from reveal_contract.metric import Subsystem
-from reveal_contract.search import field_names
+from reveal_contract.search import known_names
 
 _LABELS = re.compile(r"\{.*\}(__\w+)?\Z")
 _CASE = re.compile(r"(?<=[a-z])(?=[A-Z])")
@@ -68,7 +68,7 @@ def _by_catalogue(name: str) -> Subsystem | None:
 @cache
 def _by_field_name() -> dict[str, Subsystem]:
     return _unambiguous(
-        (name.casefold(), row.subsystem) for row in catalogue.rows() for name in field_names(row)
+        (name.casefold(), row.subsystem) for row in catalogue.rows() for name in known_names(row)
     )
 
 
@@ -78,7 +78,7 @@ def _by_field_word() -> dict[str, Subsystem]:
     return _unambiguous(
         (_plain(word), row.subsystem)
         for row in catalogue.rows()
-        for name in field_names(row)
+        for name in known_names(row)
         for word in name.split()
         if len(_plain(word)) >= _LONG
     )
