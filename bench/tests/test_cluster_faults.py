@@ -39,7 +39,7 @@ def test_a_victim_is_no_culprit() -> None:
     assert wrong(report(victims=["jobs/rank-1"]), lost) == ("pod",)
 
 
-def test_a_report_without_its_status_is_of_its_node_at_least() -> None:
+def test_a_report_without_status_still_has_its_node() -> None:
     bare = {"spec": {"nodeName": "node2"}}
     assert wrong(bare, EXPECTED) == ("subsystem", "pod", "hypothesis")
 
@@ -65,7 +65,7 @@ def test_the_table_counts_what_is_right(
     assert "| idle | 1 | 1.5 | 0 |" in printed
 
 
-def test_what_is_wrong_is_named() -> None:
+def test_wrong_fields_are_named() -> None:
     assert RIGHT.wrong == []
     twice = Row("loss", 3, True, True, True, False, True, 2, 2, 6.5, None, ())
     assert twice.wrong == ["pod", "reports", "events", "resolved_s"]

@@ -44,12 +44,12 @@ class TestAucPr:
 
 
 class TestVusPr:
-    def test_a_perfect_score_is_one(self) -> None:
+    def test_a_perfect_score_has_the_maximum(self) -> None:
         label = np.zeros(300, np.bool_)
         label[50:60] = label[200:230] = True
         assert vus_pr(label, label.astype(float)) == pytest.approx(1.0)
 
-    def test_a_score_that_says_nothing_has_the_share_of_labels(self) -> None:
+    def test_a_constant_score_has_the_share_of_labels(self) -> None:
         # every sample is flagged at once: precision is the share of (faded) labels, all is met
         label = np.zeros(400, np.bool_)
         label[100:120] = True
@@ -76,7 +76,7 @@ class TestVusPr:
 
     @examples(25)
     @given(st.integers(0, 10**6), st.integers(60, 160))
-    def test_is_what_the_definition_says_threshold_by_threshold(self, seed: int, rows: int) -> None:
+    def test_equals_the_definition_at_each_threshold(self, seed: int, rows: int) -> None:
         label, _ = labelled(seed, rows, 2)
         score = np.random.default_rng(seed).normal(size=rows) + label
         areas = [self.area(label, score, buffer) for buffer in range(7)]
@@ -112,7 +112,7 @@ class TestAlarms:
         result = alarms(label, flags, DAY)
         assert (result.events, result.found, result.delays, result.false) == (3, 2, (1, 3), 1)
 
-    def test_flags_near_each_other_are_one_alarm_and_a_long_one_counts_each_hour(self) -> None:
+    def test_adjacent_flags_join_and_long_alarms_count_each_hour(self) -> None:
         label = np.zeros(100, np.bool_)
         label[0] = True
         flags = np.zeros(100, np.bool_)
@@ -156,7 +156,7 @@ class TestQuiet:
         assert for_recall([self.watch()], 0.9).quiet == 0.25
 
 
-def test_hit_rate_is_that_of_the_first_so_many() -> None:
+def test_hit_rate_uses_the_first_ranked_metrics() -> None:
     truth = np.array([True, False, True, False, False])
     assert hit_rate([0, 1, 2, 3, 4], truth, 1.0) == 0.5
     assert hit_rate([0, 1, 2, 3, 4], truth, 1.5) == 1.0
@@ -188,7 +188,7 @@ class TestBench:
         assert machine.test.times_ns[0] == 600 * 600 * 10**9
         assert [(cause.first, cause.end) for cause in machine.causes] == [(200, 230), (400, 405)]
 
-    def test_says_what_is_no_data(self, tmp_path: Path) -> None:
+    def test_refuses_invalid_data_with_the_reason(self, tmp_path: Path) -> None:
         with pytest.raises(DataError, match="say how many seconds"):
             list(machines(tmp_path))
         with pytest.raises(DataError, match=r"no \.npz"):
@@ -198,14 +198,14 @@ class TestBench:
             list(machines(tmp_path, 60))
 
     @pytest.mark.parametrize("name", DETECTORS)
-    def test_every_detector_finds_what_nobody_could_miss(self, folder: Path, name: str) -> None:
+    def test_every_detector_finds_an_obvious_anomaly(self, folder: Path, name: str) -> None:
         (machine,) = machines(folder, period_s=600)
         row = summarise([measure(machine, DETECTORS[name])])
         assert float(row["AUC-PR"]) > 0.18  # three times the share of labels
         assert row["top-1"] == 1.0 or not name.startswith(("reveal", "paper"))
         assert 0.0 <= float(row["quiet@50"]) <= 1.0
 
-    def test_the_command_line_says_what_the_interface_does(self, folder: Path) -> None:
+    def test_the_command_line_agrees_with_the_interface(self, folder: Path) -> None:
         (machine,) = machines(folder, period_s=600)
         spans = [(cause.first, cause.end) for cause in machine.causes]
         asked = machine.train, machine.test, spans

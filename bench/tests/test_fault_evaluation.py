@@ -62,7 +62,7 @@ def test_found_in_time_with_the_last_word_on_the_subject() -> None:
     assert result.false == 0
 
 
-def test_a_signature_that_opens_at_once_is_suspected_then() -> None:
+def test_a_signature_that_opens_immediately_counts_as_suspected() -> None:
     result = outcome(SESSION, CASE, [_update(101)])
     assert result.suspected == result.found == 1
 
@@ -83,7 +83,7 @@ def test_the_wrong_subsystem_and_a_second_finding() -> None:
     assert result.others == ("CPU",)
 
 
-def test_only_the_first_subject_counts_and_nobody_is_not_judged() -> None:
+def test_only_the_first_subject_is_judged() -> None:
     second = outcome(SESSION, CASE, [_update(105, subjects=("/x", "/reveal-fault-cpu_contend"))])
     assert second.subject_right is False
     nobody = Case("loss_1", "loss", False, CASE.subsystems, None, 0, 88, 100, 114, 128)
@@ -96,7 +96,7 @@ def test_the_faults_own_cgroup_is_hidden() -> None:
     assert not hidden(Channel("cpu.user"))
 
 
-def test_seconds_in_which_the_collector_gave_way_are_counted() -> None:
+def test_seconds_with_reduced_sampling_are_counted() -> None:
     tables = [ChannelTable((), (Channel(name, "", Kind.GAUGE, 1.0, Lane.SLOW),))
               for name in ("own.fallbacks", "cpu.load1")]  # fmt: skip
     levels = [(tables[0], 0, False), (tables[0], 2, False), (tables[0], 1, True),
@@ -190,7 +190,7 @@ def test_the_schedule_of_healthy_jobs() -> None:
     assert due(300) == {"train"}
 
 
-def test_an_index_survives_its_file(tmp_path: Path) -> None:
+def test_an_index_can_be_written_and_read(tmp_path: Path) -> None:
     row = CaseRow("a", "b", False, ["CPU"], None, 0.5, 10**9, 2 * 10**9, 3 * 10**9, 4 * 10**9)
     index = Index("train", "train-1.rvl", 0, {"cpus": 2}, 5, 6, 0.25, [row], {"x": "needs y"})
     index.save(tmp_path)
@@ -201,7 +201,7 @@ def test_an_index_survives_its_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 9}'])
-def test_a_damaged_index_is_one_sentence(tmp_path: Path, text: str) -> None:
+def test_a_damaged_index_gives_a_single_sentence(tmp_path: Path, text: str) -> None:
     (tmp_path / "x.session.json").write_text(text)
     with pytest.raises(IndexFileError, match="is no index of a recording"):
         sessions(tmp_path)
@@ -212,7 +212,7 @@ def test_an_empty_directory_holds_nothing_to_judge(tmp_path: Path) -> None:
         sessions(tmp_path)
 
 
-def test_another_detector_must_play(tmp_path: Path) -> None:
+def test_another_detector_needs_a_play_function(tmp_path: Path) -> None:
     with pytest.raises(BesideError, match="no Python file"):
         load(tmp_path / "gone.py")
     (tmp_path / "empty.py").write_text("")

@@ -26,14 +26,14 @@ def steps(*lengths: float) -> Steps:
     return Steps(tuple(begins), lengths)
 
 
-def test_the_mean_step_leaves_stalls_out_and_what_is_cut_by_the_window() -> None:
+def test_the_mean_step_excludes_stalls_and_partial_steps() -> None:
     logged = steps(*[1.0] * 10, 5.0, *[1.0] * 10)
     assert logged.mean(0, 25) == 1.0
     assert logged.mean(0.5, 9.5) == 1.0
     assert logged.mean(0, 3.5) is None
 
 
-def test_a_log_is_read_and_a_line_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
+def test_a_truncated_log_line_is_ignored(tmp_path: Path) -> None:
     log = tmp_path / "steps.jsonl"
     rows = [
         {"event": "step", "begun": START_NS / 1e9 + 2, "seconds": 0.5},
@@ -43,7 +43,7 @@ def test_a_log_is_read_and_a_line_that_was_cut_off_is_left_out(tmp_path: Path) -
     assert step_log.read(log, START_NS) == Steps((2.0,), (0.5,))
 
 
-def test_a_session_comes_back_as_it_was_saved(tmp_path: Path) -> None:
+def test_a_saved_session_can_be_read(tmp_path: Path) -> None:
     jobs = recorder.jobs(8)
     session = Session(START_NS, START_NS + 1, jobs, schedule.hog_after(jobs), ["server"])
     session.save(tmp_path / "session.json")
@@ -56,7 +56,7 @@ def test_a_host_of_few_cpus_runs_few_jobs() -> None:
     assert {job.ranks for job in few} == {1, 2}
 
 
-def test_every_job_has_all_slowdowns_after_it_was_learned_in_an_order_of_its_own() -> None:
+def test_every_job_has_all_slowdowns_in_its_own_order() -> None:
     first, second = schedule.episodes(0), schedule.episodes(1)
     assert (
         {item.percent for item in first} == {item.percent for item in second} == {2, 3, 6, 10, 30}
@@ -86,7 +86,7 @@ def test_a_step_is_longer_in_its_episode_only() -> None:
     assert [longer(plan, moment) for moment in (9.9, 10, 19.9, 20)] == [1.0, 1.06, 1.06, 1.0]
 
 
-def test_errors_are_taken_where_no_edge_cuts_the_window() -> None:
+def test_errors_exclude_windows_that_span_an_edge() -> None:
     logged = steps(*[1.0] * 200, *[1.1] * 200)
     job = Job(20.0, [Read(end, 10, 9.0, 2.0) for end in (150.0, 205.0, 260.0)])
     found = list(evaluation.errors(job, logged, [200.0]))
@@ -98,7 +98,7 @@ def test_a_job_that_was_never_locked_has_no_errors() -> None:
     assert list(evaluation.errors(Job(), steps(*[1.0] * 300), [])) == []
 
 
-def test_an_episode_is_seen_by_the_first_window_within_it() -> None:
+def test_an_episode_is_detected_by_the_first_window_within_it() -> None:
     found = [Error(end, 10, read, 6.0, 3.0) for end, read in ((15, 1.0), (22, 5.0), (40, 1.0))]
     item = evaluation.detected("a", found, Episode(10, 60, 6.0))
     assert item is not None

@@ -94,7 +94,9 @@ def test_the_slice_across_the_jump_in_time_is_dropped(
     assert [message.sequence for message, _ in loaded] == [0, 2]
 
 
-def test_a_counter_that_fell_misses_one_sample(tmp_path: Path, counted: NDArray[np.int64]) -> None:
+def test_a_decreasing_counter_loses_a_single_sample(
+    tmp_path: Path, counted: NDArray[np.int64]
+) -> None:
     counted[15:, 0] -= 14
     loaded = list(npz_recordings.load(_write(tmp_path / "run.npz", counted)))
     message, table = loaded[1]
@@ -119,13 +121,13 @@ def test_runs_and_their_subjects(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[{}]", '[{"fault": "x"}]', "3"])
-def test_a_bad_index_is_one_sentence(tmp_path: Path, text: str) -> None:
+def test_a_bad_index_gives_a_single_sentence(tmp_path: Path, text: str) -> None:
     (tmp_path / "runs.json").write_text(text)
     with pytest.raises(npz_recordings.HostFaultsError, match=r"runs\.json is not an index"):
         npz_recordings.runs(tmp_path)
 
 
-def test_a_bad_file_is_one_sentence(tmp_path: Path) -> None:
+def test_a_bad_file_gives_a_single_sentence(tmp_path: Path) -> None:
     (tmp_path / "x.npz").write_bytes(b"no zip")
     with pytest.raises(npz_recordings.HostFaultsError, match=r"x\.npz is not a recorded run"):
         list(npz_recordings.load(tmp_path / "x.npz"))

@@ -58,7 +58,7 @@ def test_dtw_is_the_cheapest_path(left: list[int], other: list[int], band: int) 
     assert distances(*both, band).tolist() == [warped(a, b, band)] * 2
 
 
-def test_dtw_refuses_what_is_no_pair() -> None:
+def test_dtw_refuses_series_of_different_shapes() -> None:
     with pytest.raises(ValueError, match="no pairs"):
         distances(np.zeros((3, 1)), np.zeros((4, 1)), 1)
 
@@ -74,7 +74,7 @@ def test_agreement_as_the_paper_counts_it() -> None:
     assert agreement(first, []) is None
 
 
-def test_intervals_that_touch_are_one() -> None:
+def test_touching_intervals_are_merged() -> None:
     assert merged([(5, 8), (0, 3), (3, 4), (1, 2)]) == [(0, 4), (5, 8)]
 
 
@@ -127,13 +127,13 @@ def test_a_metric_that_never_differs_is_not_significant() -> None:
         assert each.not_compared == ("cpu.user",)
 
 
-def test_one_run_is_none_to_compare_with() -> None:
+def test_a_single_run_cannot_be_compared() -> None:
     result = traces(("cpu.user",), {("a", 1): np.arange(40.0)[:, None]})
     with pytest.raises(TracesError, match="two runs"):
         reproducibility.judge(result)
 
 
-def test_what_stood_still_in_a_run_or_was_not_read_is_left_out() -> None:
+def test_constant_and_unread_metrics_are_excluded() -> None:
     first = np.column_stack([np.arange(5.0), np.ones(5), [1, 2, np.nan, 3, 4]])
     second = np.column_stack([np.arange(5.0), np.arange(5.0), np.arange(5.0)])
     assert moving([Trace("a", 1, first), Trace("a", 2, second)]).tolist() == [True, False, False]
@@ -185,7 +185,7 @@ def test_phases_of_a_healthy_session_are_workloads_and_its_cycles_runs(tmp_path:
     np.testing.assert_array_equal(result.of("train")[0].values[:, label], raw)
 
 
-def test_a_session_of_one_cycle_is_refused(tmp_path: Path) -> None:
+def test_a_session_of_a_single_cycle_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TracesError, match="holds 1 whole cycles: 2 are needed"):
         cycles(record(tmp_path / "mixed.rvl", 320), 1000 * 10**9)
 

@@ -31,7 +31,7 @@ def steps(begin: float, end: float, period: float) -> list[dict[str, float | str
     ]
 
 
-def test_a_job_of_half_the_pace_lost_half(tmp_path: Path) -> None:
+def test_a_job_at_half_its_pace_lost_half(tmp_path: Path) -> None:
     read = read_steps(log(tmp_path, steps(0.0, ONSET, 0.05) + steps(ONSET, OFFSET, 0.1)))
     assert lost(read, case()) == pytest.approx(0.5, abs=0.02)
 
@@ -61,5 +61,5 @@ def test_a_job_that_stood_still_lost_all(tmp_path: Path) -> None:
     assert lost(read_steps(log(tmp_path, steps(0.0, ONSET, 0.05))), case()) == 1.0
 
 
-def test_without_steps_before_nothing_can_be_said(tmp_path: Path) -> None:
+def test_the_loss_is_unknown_without_earlier_steps(tmp_path: Path) -> None:
     assert lost(read_steps(log(tmp_path, steps(ONSET + 1, OFFSET, 0.05))), case()) == 0.0

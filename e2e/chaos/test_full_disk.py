@@ -28,7 +28,7 @@ with open({_FILLER!r}, "wb", buffering=0) as file:
 """
 
 
-def test_a_finding_is_told_while_all_run_folders_are_full(pods: Pods, jobs: str) -> None:
+def test_a_finding_is_reported_while_all_run_folders_are_full(pods: Pods, jobs: str) -> None:
     [analyzer], [collector] = pods.of(ANALYZER), pods.of(COLLECTOR, NODE)
     before = restarts(analyzer), restarts(collector)
     with (

@@ -20,7 +20,7 @@ _WAITS_S = 20  # the fault begins when the cable is out, and what is told of tha
 _SETTLES_S = 20.0
 
 
-def test_what_a_node_saw_while_nobody_reached_it_is_told_once(pods: Pods, jobs: str) -> None:
+def test_findings_of_a_disconnected_node_are_reported_once(pods: Pods, jobs: str) -> None:
     node = _free_node(pods)
     expected = replace(quota(node, jobs, "late"), beside=("LinkDown",))
     container = {
@@ -43,7 +43,7 @@ def test_what_a_node_saw_while_nobody_reached_it_is_told_once(pods: Pods, jobs: 
         _await_ready(pods, node, "True", 90)  # its kubelet has to know that the pod is to go
 
 
-def test_a_node_that_is_lost_and_back_is_no_finding(pods: Pods) -> None:
+def test_a_node_that_returns_gives_no_finding(pods: Pods) -> None:
     node = _free_node(pods)
     pods.watched.watch(*pods.cluster.nodes)
     pods.watched.calm()
@@ -55,7 +55,7 @@ def test_a_node_that_is_lost_and_back_is_no_finding(pods: Pods) -> None:
     assert [summary(report) for report in pods.watched.reports(began)] == []
 
 
-def test_what_was_open_on_a_lost_node_is_told_once(pods: Pods, jobs: str) -> None:
+def test_a_finding_on_a_lost_node_is_reported_once(pods: Pods, jobs: str) -> None:
     node = _free_node(pods)
     with fault_run("node lost", pods.watched, quota(node, jobs)) as story:
         with throttled(pods.watched, jobs, node):

@@ -47,7 +47,7 @@ def await_children(cluster: Cluster, operator: Daemon, profile: str) -> None:
         raise AssertionError(f"{error}; the operator's log ends:\n{operator.tail()}") from None
 
 
-def test_install_and_the_smallest_profile_are_all_it_takes(fresh: Cluster) -> None:
+def test_install_and_a_minimal_profile_suffice(fresh: Cluster) -> None:
     flags, health = ports()
     fresh.upgrade(*REDIS, *flags)
     [minimal] = fresh.kube.apply(ROOT / "examples" / "minimal.yaml", manager="kubectl")
@@ -75,7 +75,7 @@ def test_install_and_the_smallest_profile_are_all_it_takes(fresh: Cluster) -> No
     assert variables[REDIS_VARIABLE] == "redis://redis.example.com:6379/0"
 
 
-def test_what_helm_test_runs_says_yes_or_what_is_wrong(fresh: Cluster, tmp_path: Path) -> None:
+def test_helm_test_succeeds_or_names_the_problem(fresh: Cluster, tmp_path: Path) -> None:
     flags, health = ports()
     fresh.upgrade(*REDIS, *flags)
     script = (CHART / "files" / "check.py").read_text()
@@ -131,7 +131,7 @@ def definitions(cluster: Cluster) -> None:
     ids=lambda order: "-".join(step.__name__ for step in order),
 )
 @pytest.mark.parametrize("running", [True, False], ids=["operator-lives", "operator-is-gone"])
-def test_taking_it_away_in_any_order_never_hangs(
+def test_uninstalling_in_any_order_never_hangs(
     fresh: Cluster, order: tuple[Callable[[Cluster], None], ...], running: bool
 ) -> None:
     flags, _ = ports()
@@ -146,7 +146,7 @@ def test_taking_it_away_in_any_order_never_hangs(
         fresh.await_nothing_left()
 
 
-def test_children_go_with_their_profile_without_the_operator(fresh: Cluster) -> None:
+def test_owned_objects_are_deleted_without_the_operator(fresh: Cluster) -> None:
     flags, _ = ports()
     fresh.upgrade(*REDIS, *flags)
     with fresh.operator() as operator:

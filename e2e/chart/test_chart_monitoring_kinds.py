@@ -41,7 +41,7 @@ def monitored(releases: Cluster, tmp_path_factory: pytest.TempPathFactory) -> It
 
 
 @pytest.mark.parametrize("values", ["service-monitor", "pod-monitor"])
-def test_monitors_and_rules_are_of_its_schema(monitored: Cluster, values: str) -> None:
+def test_monitors_and_rules_fit_the_schema(monitored: Cluster, values: str) -> None:
     path = CHART / "ci" / f"{values}-values.yaml"
     ours = [
         each
@@ -55,7 +55,7 @@ def test_monitors_and_rules_are_of_its_schema(monitored: Cluster, values: str) -
     assert len(kube.apply(ours, dry_run=True)) == 2
 
 
-def test_a_release_with_all_of_them_installs(monitored: Cluster) -> None:
+def test_a_release_with_all_monitoring_objects_installs(monitored: Cluster) -> None:
     monitored.wipe()
     monitored.upgrade(
         "--values", CHART / "ci" / "service-monitor-values.yaml",

@@ -16,7 +16,7 @@ from support.helm_chart import CHART, NAMESPACE, HelmError
 PROFILES = CHART / "ci" / "profiles-values.yaml"
 
 
-def test_the_second_run_of_the_first_install_brings_the_profiles(fresh: Cluster) -> None:
+def test_a_second_install_applies_the_profiles(fresh: Cluster) -> None:
     output = fresh.upgrade("--values", PROFILES)
     assert "Reveal 0.1.0 is installed in reveal-system." in output
     assert "NO PROFILE YET" in output
@@ -52,7 +52,7 @@ def test_profiles_follow_the_release(fresh: Cluster) -> None:
     assert fresh.profile("by-hand") is not None
 
 
-def test_uninstalling_keeps_the_kinds_unless_told_otherwise(fresh: Cluster) -> None:
+def test_uninstalling_keeps_the_definitions_by_default(fresh: Cluster) -> None:
     fresh.upgrade()
     assert "resource policy" in fresh.uninstall()
     assert all(fresh.definition(name) for name in DEFINITIONS)
@@ -92,7 +92,7 @@ def test_an_upgrade_brings_the_new_schema(fresh: Cluster, tmp_path: Path) -> Non
     assert "anomalies" in short_names()
 
 
-def test_a_changed_flag_reaches_the_operator_and_a_rollback_takes_it_back(fresh: Cluster) -> None:
+def test_a_changed_flag_reaches_the_operator_and_can_be_rolled_back(fresh: Cluster) -> None:
     def flags() -> list[str]:
         found = fresh.kube.get("apps/v1", "Deployment", "reveal-operator", NAMESPACE)
         assert found is not None
@@ -123,19 +123,19 @@ def test_the_evaluation_redis_keeps_its_password(fresh: Cluster) -> None:
     assert password() != first
 
 
-def test_kinds_of_another_release_are_not_taken_over_by_accident(fresh: Cluster) -> None:
+def test_definitions_of_another_release_are_not_taken_over(fresh: Cluster) -> None:
     fresh.upgrade()
     with pytest.raises(HelmError, match="invalid ownership metadata"):
         fresh.helm("install", "other", CHART, "--namespace", NAMESPACE)
 
 
-def test_a_mistake_of_the_values_leaves_nothing_behind(fresh: Cluster) -> None:
+def test_wrong_values_install_nothing(fresh: Cluster) -> None:
     with pytest.raises(HelmError, match="put them into a Secret"):
         fresh.upgrade("--set", "redis.url=redis://me:secret@host")
     assert not any(fresh.definition(name) for name in DEFINITIONS)
 
 
-def test_every_file_of_values_installs(fresh: Cluster) -> None:
+def test_every_example_of_values_installs(fresh: Cluster) -> None:
     for values in sorted((CHART / "ci").glob("*-values.yaml")):
         given = yaml.safe_load(values.read_text())
         if given.keys() & {"metrics", "prometheusRule"}:

@@ -46,7 +46,7 @@ def allow(kube: Kube, namespace: str, name: str, resource: str, *verbs: str) -> 
     )
 
 
-def test_it_is_the_version_that_was_pinned(kube: Kube) -> None:
+def test_the_server_has_the_pinned_version(kube: Kube) -> None:
     assert kube.request("GET", "/version")["gitVersion"] == binaries.cache().name
 
 
@@ -110,7 +110,7 @@ def test_a_restart_and_a_crash_keep_what_was_stored(launch_control_plane: Launch
         assert kept["data"] == {"a": "1"}
 
 
-def test_while_it_is_away_a_client_is_told_so(launch_control_plane: Launcher) -> None:
+def test_a_client_gets_an_error_while_the_server_is_down(launch_control_plane: Launcher) -> None:
     plane = launch_control_plane(controllers=False)
     kube = Kube(plane.kubeconfig)
     plane.kill()
@@ -119,9 +119,7 @@ def test_while_it_is_away_a_client_is_told_so(launch_control_plane: Launcher) ->
         kube.items("v1", "Namespace")
 
 
-def test_children_go_with_their_owner_and_a_namespace_with_all_in_it(
-    kube: Kube, namespace: str
-) -> None:
+def test_owned_objects_and_namespaces_are_garbage_collected(kube: Kube, namespace: str) -> None:
     owner = kube.create(settings("owner", namespace))
     child = settings("child", namespace)
     child["metadata"]["ownerReferences"] = [
@@ -143,7 +141,7 @@ def test_children_go_with_their_owner_and_a_namespace_with_all_in_it(
     wait_for(lambda: kube.get("v1", "Namespace", namespace) is None, 30, "the namespace is gone")
 
 
-def test_apply_is_strict_and_repeats_without_a_change(kube: Kube, namespace: str) -> None:
+def test_apply_is_strict_and_idempotent(kube: Kube, namespace: str) -> None:
     first = kube.apply(settings("one", namespace))[0]
     again = kube.apply(settings("one", namespace))[0]
     assert first["metadata"]["resourceVersion"] == again["metadata"]["resourceVersion"]
@@ -151,7 +149,7 @@ def test_apply_is_strict_and_repeats_without_a_change(kube: Kube, namespace: str
         kube.apply({**settings("one", namespace), "datum": {}})
 
 
-def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
+def test_a_server_that_cannot_start_gives_the_reason(tmp_path: Path) -> None:
     etcd = binaries.find()["etcd"]
     server = Daemon("etcd", (etcd, "--no-such-flag"), tmp_path / "log")
     server.start()
@@ -171,7 +169,7 @@ time.sleep(600)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_servers_die_with_whoever_started_them(tmp_path: Path, number: signal.Signals) -> None:
+def test_servers_end_with_their_parent(tmp_path: Path, number: signal.Signals) -> None:
     folder = Path(binaries.__file__).parent.parent
     parent = subprocess.Popen(
         [sys.executable, "-c", _PARENT, str(tmp_path / "log")],

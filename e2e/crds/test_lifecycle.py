@@ -34,7 +34,7 @@ def newcomer(plane: ControlPlane, folder: Path) -> list[str]:
     return [line.rpartition(" ")[2] for line in output]
 
 
-def test_folders_are_applied_as_they_are_and_deleted_in_any_order(own: ControlPlane) -> None:
+def test_folders_can_be_applied_and_deleted_in_any_order(own: ControlPlane) -> None:
     kube = Kube(own.kubeconfig)
     definitions, examples = FOLDERS
     assert newcomer(own, definitions) == ["created"] * len(DEFINITIONS)
@@ -54,7 +54,7 @@ def test_folders_are_applied_as_they_are_and_deleted_in_any_order(own: ControlPl
 
 
 @pytest.mark.timeout(180)
-def test_reports_go_with_their_profile_and_no_other(kube: Kube) -> None:
+def test_deleting_a_profile_deletes_only_its_reports(kube: Kube) -> None:
     kube.install(*DEFINITIONS)
     mine, other = (kube.create(profile(name=unique("life"))) for _ in range(2))
     kept, gone = add_report(kube, other), add_report(kube, mine)

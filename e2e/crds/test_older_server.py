@@ -28,7 +28,7 @@ def older(control_plane: ControlPlane, launch_control_plane: Launcher) -> Kube:
     return Kube(launch_control_plane(controllers=False, api_flags=flags).kubeconfig)
 
 
-def test_they_work_without_selectable_fields(older: Kube) -> None:
+def test_definitions_work_without_selectable_fields(older: Kube) -> None:
     for item in DEFINITIONS:
         crd = definition(item.stem.rpartition("_")[2])
         [version] = crd["spec"]["versions"]

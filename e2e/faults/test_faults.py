@@ -36,12 +36,12 @@ _AS_ON_A_WIRE = (
 )
 
 
-def test_a_pod_held_back_by_its_quota(three_nodes: Release, jobs: str) -> None:
+def test_a_pod_throttled_by_its_quota_is_reported(three_nodes: Release, jobs: str) -> None:
     with throttled_run("CPU quota of a pod", three_nodes, jobs, "node2") as story:
         story.start_in(jobs, THROTTLED)
 
 
-def test_a_noisy_neighbour_of_a_training_pod(three_nodes: Release, jobs: str) -> None:
+def test_a_noisy_neighbour_of_a_training_pod_is_reported(three_nodes: Release, jobs: str) -> None:
     expected = Expected("node1", "CPU", "CPUContention", f"{jobs}/noisy")
     loops = f"{LOG_TIME}; for i in 1 2 3 4 5 6; do python3 -c '{SPIN}' & done; wait"
     # its requests weigh more than the training pod's, which has none
@@ -55,7 +55,7 @@ def test_a_noisy_neighbour_of_a_training_pod(three_nodes: Release, jobs: str) ->
 
 
 @pytest.mark.parametrize("per_mille", [10, 1])
-def test_packets_that_a_node_loses(three_nodes: Release, jobs: str, per_mille: int) -> None:
+def test_packet_loss_of_a_node_is_reported(three_nodes: Release, jobs: str, per_mille: int) -> None:
     """Two ranks train across two nodes, and what leaves one of them is lost at random."""
     expected = Expected("node2", "Network", "PacketLoss", f"{jobs}/rank-1", victim=True)
     name = f"packet loss of {per_mille / 10:g} % on a node"

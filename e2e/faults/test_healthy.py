@@ -21,7 +21,7 @@ _AWAY_S = 150.0
 _SERVE = ["python3", "-m", "http.server", "8080"]
 
 
-def test_a_rolling_update_is_no_finding(three_nodes: Release, jobs: str) -> None:
+def test_a_rolling_update_gives_no_finding(three_nodes: Release, jobs: str) -> None:
     with healthy_run("rolling update of 6 pods", three_nodes), serving(three_nodes, jobs):
         time.sleep(_SETTLES_S)
         three_nodes.cluster.kubectl("-n", jobs, "rollout", "restart", "deployment/serving")
@@ -29,7 +29,7 @@ def test_a_rolling_update_is_no_finding(three_nodes: Release, jobs: str) -> None
         time.sleep(_SETTLES_S)
 
 
-def test_a_job_that_ends_and_starts_again_is_no_finding(three_nodes: Release, jobs: str) -> None:
+def test_a_restarted_job_gives_no_finding(three_nodes: Release, jobs: str) -> None:
     with healthy_run("a job that ends and starts again", three_nodes):
         for name in ("first", "second"):
             with three_nodes.pod(jobs, "node3", name, **TRAINING):
@@ -37,9 +37,7 @@ def test_a_job_that_ends_and_starts_again_is_no_finding(three_nodes: Release, jo
         time.sleep(_SETTLES_S)
 
 
-def test_a_node_that_is_drained_and_comes_back_is_no_finding(
-    three_nodes: Release, jobs: str
-) -> None:
+def test_a_drained_node_gives_no_finding(three_nodes: Release, jobs: str) -> None:
     """Telemetry tells of it instead; its pods go elsewhere and the node is learned anew."""
     cluster, node = three_nodes.cluster, _without_redis(three_nodes)
     with (

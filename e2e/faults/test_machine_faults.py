@@ -65,7 +65,7 @@ CULPRITS = (
 
 
 @pytest.mark.parametrize("culprit", CULPRITS, ids=lambda item: str(item.hypothesis))
-def test_a_pod_that_does_harm(
+def test_a_harmful_pod_is_reported(
     single_node: Release, jobs: str, data_file: Path, culprit: Culprit
 ) -> None:
     expected = Expected("node1", culprit.subsystem, culprit.hypothesis, f"{jobs}/culprit")
@@ -77,7 +77,7 @@ def test_a_pod_that_does_harm(
         story.start_in(jobs, "culprit")
 
 
-def test_a_volume_that_is_slow_for_one_pod(
+def test_a_slow_volume_of_a_single_pod_is_reported(
     single_node: Release, jobs: str, data_file: Path
 ) -> None:
     """A data loader whose reads the block layer holds back, as a volume's quota does."""

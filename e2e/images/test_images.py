@@ -78,13 +78,13 @@ def files(root: Path) -> Iterator[tuple[Path, os.stat_result]]:
             yield path, path.lstat()
 
 
-def test_they_can_build_and_install_nothing(root: Path) -> None:
+def test_images_have_no_build_tools(root: Path) -> None:
     programs = [path for path, status in files(root) if stat.S_ISREG(status.st_mode) and
                 status.st_mode & 0o111 and TOOLS.fullmatch(path.name)]  # fmt: skip
     assert programs == []
 
 
-def test_nothing_of_the_build_is_left(root: Path) -> None:
+def test_images_have_no_build_leftovers(root: Path) -> None:
     for left in ("src", "opt/tools", "root/.cache", "mnt/prepare.sh", "run/secrets/ca"):
         assert not (root / left).exists(), left
     assert not any((root / "var/lib/apt/lists").glob("*Packages*"))
@@ -92,7 +92,7 @@ def test_nothing_of_the_build_is_left(root: Path) -> None:
     assert not pip_conf.exists() or not pip_conf.read_bytes()
 
 
-def test_others_may_write_nothing(root: Path) -> None:
+def test_files_are_not_world_writable(root: Path) -> None:
     found = [
         path
         for path, status in files(root)
@@ -103,7 +103,7 @@ def test_others_may_write_nothing(root: Path) -> None:
     assert found == []
 
 
-def test_nothing_changes_who_one_is(root: Path) -> None:
+def test_images_have_no_setuid_files(root: Path) -> None:
     special = stat.S_ISUID | stat.S_ISGID
     found = [
         path
@@ -117,7 +117,7 @@ def test_our_files_belong_to_root(root: Path) -> None:
     assert {status.st_uid for _, status in files(root / "opt")} == {0}
 
 
-def test_all_is_compiled_and_stays_valid(site: Path) -> None:
+def test_byte_code_is_compiled_and_valid(site: Path) -> None:
     sources = list(site.rglob("*.py"))
     assert len(sources) > 100
     for source in sources:
@@ -134,7 +134,7 @@ def test_the_standard_library_is_compiled(root: Path) -> None:
         assert any((source.parent / "__pycache__").glob(f"{source.stem}.cpython-3*.pyc")), name
 
 
-def test_each_has_what_it_needs_and_no_more(built: Built, site: Path) -> None:
+def test_each_image_has_only_its_distributions(built: Built, site: Path) -> None:
     name = built.image.name
     installed = {
         distribution.metadata["Name"].lower() for distribution in distributions(path=[str(site)])
@@ -147,7 +147,7 @@ def test_each_has_what_it_needs_and_no_more(built: Built, site: Path) -> None:
     assert not [path for path in site.rglob("tests") if path.is_dir() and path.parent != site]
 
 
-def test_what_pip_wrote_down_is_true(site: Path) -> None:
+def test_the_records_of_pip_match_the_files(site: Path) -> None:
     for distribution in distributions(path=[str(site)]):
         text = distribution.read_text("RECORD")
         assert text, distribution.metadata["Name"]
@@ -156,7 +156,7 @@ def test_what_pip_wrote_down_is_true(site: Path) -> None:
             assert not size or (site / path).stat().st_size == int(size), path
 
 
-def test_how_they_start_and_who_they_are(built: Built, image_store: Store) -> None:
+def test_images_have_entry_points_and_users(built: Built, image_store: Store) -> None:
     whole = image_store.config(built.full_name)
     config = whole["config"]
     assert config["Entrypoint"] == [built.image.name]
@@ -170,12 +170,14 @@ def test_how_they_start_and_who_they_are(built: Built, image_store: Store) -> No
     assert not re.search(r"index-url|trusted-host|PIP_", json.dumps(whole))
 
 
-def test_they_are_small(built: Built) -> None:
+def test_images_are_small(built: Built) -> None:
     print(f"{built.image.name}: {built.over_base_mib:.1f} MiB over its base")
     assert built.over_base_mib <= built.image.limit_mib
 
 
-def test_they_say_their_version(built: Built, image_store: Store, container_runtime: str) -> None:
+def test_images_report_their_version(
+    built: Built, image_store: Store, container_runtime: str
+) -> None:
     with running(image_store, built.full_name, POD, Node()) as container:
         assert container.wait(60) == 0, container.log
         assert container.log.strip() == f"{built.image.name} {VERSION}"

@@ -162,7 +162,7 @@ def pod_of(workload: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def test_a_profile_becomes_processes_that_work_together(
+def test_a_profile_becomes_a_working_set_of_processes(
     setup: ControlPlaneSetup, kube: Kube, profile: str, server: str, start: Start
 ) -> None:
     operator = start(
@@ -212,7 +212,9 @@ def test_a_profile_becomes_processes_that_work_together(
         assert process.stop(20) == 0, process.log
 
 
-def test_a_wrong_setting_is_said_in_one_line(images: dict[str, Built], start: Start) -> None:
+def test_a_wrong_setting_is_reported_in_a_single_line(
+    images: dict[str, Built], start: Start
+) -> None:
     """Not a traceback: it is what `kubectl logs` shows of a pod that does not start."""
     for name, wrong in (
         ("reveal-collector", "--no-such-flag"),

@@ -87,7 +87,7 @@ def node_of(pod: dict[str, Any]) -> str:
         ({"tolerations": []}, {"nfd"}),
     ],
 )
-def test_collectors_come_to_the_nodes_the_profile_means(
+def test_collectors_run_on_the_selected_nodes(
     kube: Kube, home: str, nodes: dict[str, str], spec: dict[str, Any], expected: set[str]
 ) -> None:
     apply(kube, home, spec)
@@ -108,7 +108,7 @@ def test_collectors_come_to_the_nodes_the_profile_means(
     assert [each["name"] for each in mounts if not each.get("readOnly")] == ["run"]
 
 
-def test_new_settings_are_a_new_revision_and_the_same_ones_are_not(
+def test_changed_settings_are_a_new_revision_and_equal_settings_are_not(
     kube: Kube, home: str, nodes: dict[str, str]
 ) -> None:
     def generations(found: dict[str, dict[str, Any]]) -> list[int]:
@@ -120,7 +120,7 @@ def test_new_settings_are_a_new_revision_and_the_same_ones_are_not(
     assert generations(apply(kube, home, {"analyzer": {"sensitivity": "High"}})) == [3, 2]
 
 
-def test_a_rights_change_leaves_nothing_of_the_former_ones(kube: Kube, home: str) -> None:
+def test_a_change_of_privilege_removes_the_former_fields(kube: Kube, home: str) -> None:
     """Fields left out of an apply are taken back: no capability stays beside ``privileged``."""
     for privilege in ("Capabilities", "Privileged", "Capabilities"):
         applied = apply(kube, home, {"collector": {"privilege": privilege}})["DaemonSet"]
@@ -130,9 +130,7 @@ def test_a_rights_change_leaves_nothing_of_the_former_ones(kube: Kube, home: str
         assert ("seLinuxOptions" in context) == (privilege == "Capabilities")
 
 
-def test_analyzers_come_as_many_as_asked_for_and_budgets_go_with_them(
-    kube: Kube, home: str
-) -> None:
+def test_replicas_and_disruption_budgets_follow_the_profile(kube: Kube, home: str) -> None:
     assert "PodDisruptionBudget" in apply(kube, home, {"analyzer": {"replicas": 3}})
     assert wait_for(lambda: len(pods(kube, home, "analyzer")) == 3, SECONDS, "three analyzers")
     names = {pod["metadata"]["name"] for pod in pods(kube, home, "analyzer")}

@@ -55,13 +55,13 @@ def test_the_host_of_a_privileged_pod_is_its_node(stage: NodeNetwork) -> None:
         assert stage.cluster.execute(node, "hostname").strip() == node
 
 
-def test_a_token_may_what_its_role_says(stage: NodeNetwork) -> None:
+def test_a_token_has_the_rights_of_its_role(stage: NodeNetwork) -> None:
     pod = next(iter(stage.pods("agent").values()))["metadata"]["name"]
     assert stage.shell(pod, f"{_ASK}{stage.namespace}/pods") == "200"
     assert stage.shell(pod, f"{_ASK}{stage.namespace}/secrets") == "403"
 
 
-def test_a_partition_is_seen_by_its_neighbours_and_heals(stage: NodeNetwork) -> None:
+def test_a_partition_is_detected_and_heals(stage: NodeNetwork) -> None:
     here, there = (stage.pods("web")[name] for name in ("node1", "node3"))
     asked = _get(f"{there['status']['podIP']}:8080")
     stage.cluster.unplug_network("node3")
@@ -73,7 +73,7 @@ def test_a_partition_is_seen_by_its_neighbours_and_heals(stage: NodeNetwork) -> 
     wait_for(lambda: _answers(stage, here["metadata"]["name"], asked), 60, "it is reached again")
 
 
-def test_a_node_that_lost_power_comes_back_with_its_pods(stage: NodeNetwork) -> None:
+def test_a_node_restarts_with_its_pods_after_a_power_loss(stage: NodeNetwork) -> None:
     stage.cluster.kill("node2")
     wait_for(lambda: stage.node_ready("node2") != "True", 120, "the node is missed")
     began = time.monotonic()

@@ -30,7 +30,7 @@ STOP_S = 2.0
 
 
 @pytest.mark.parametrize("how", ["Background", "Foreground"])
-def test_with_its_profile_all_goes(stage: OperatorHarness, how: str) -> None:
+def test_deleting_a_profile_deletes_its_objects(stage: OperatorHarness, how: str) -> None:
     name = stage.apply({"analyzer": {"replicas": 2}})
     found = stage.reconciled(name)
     report = a_report(stage, found, "open", "Open")
@@ -76,7 +76,7 @@ def test_a_restart_writes_nothing(stage: OperatorHarness) -> None:
         assert versions(stage) == versions_before
 
 
-def test_it_ends_in_time(stage: OperatorHarness) -> None:
+def test_the_operator_stops_in_time(stage: OperatorHarness) -> None:
     pid, began = stage.operator.pid, time.monotonic()
     assert pid
     stage.operator.stop(10)
@@ -89,7 +89,7 @@ def test_it_ends_in_time(stage: OperatorHarness) -> None:
     assert "Traceback" not in log_tail
 
 
-def test_the_kinds_may_go_and_come_back(stage: OperatorHarness) -> None:
+def test_the_definitions_may_be_deleted_and_recreated(stage: OperatorHarness) -> None:
     crds = sorted((ROOT / "crds").glob("*.yaml"))
     definitions = stage.kube.items("apiextensions.k8s.io/v1", "CustomResourceDefinition")
     for definition in definitions:

@@ -207,7 +207,7 @@ def world(launch_control_plane: Launcher, tmp_path: Path) -> Iterator[World]:
 
 
 @pytest.mark.timeout(1800)
-def test_it_converges_whatever_is_done_in_whatever_order(world: World) -> None:
+def test_random_operations_converge(world: World) -> None:
     began, settled = time.monotonic(), []
     for number in range(SEQUENCES):
         world.dice, world.done = Random(f"{SEED}.{number}"), []

@@ -23,7 +23,7 @@ from support.operator_harness import (
 pytestmark = pytest.mark.timeout(240)
 
 
-def test_a_profile_gets_its_children_and_conditions(stage: OperatorHarness) -> None:
+def test_a_profile_gets_its_owned_objects_and_conditions(stage: OperatorHarness) -> None:
     name = stage.apply({"nodeSelector": {"pool": "three"}})
     for number in range(3):
         stage.add_node(f"gpu-{number}", pool="three")
@@ -62,7 +62,7 @@ def test_an_edit_rolls_out(stage: OperatorHarness) -> None:
     wait_for(rolled, SOON_S, "new settings, new pods")
 
 
-def test_other_hypotheses_roll_out(stage: OperatorHarness) -> None:
+def test_changed_hypotheses_roll_out(stage: OperatorHarness) -> None:
     config = {
         "apiVersion": "v1", "kind": "ConfigMap", "data": {"mine.yaml": "hypotheses: []"},
         "metadata": {"name": "mine", "namespace": NAMESPACE},
@@ -96,7 +96,7 @@ def test_other_hypotheses_roll_out(stage: OperatorHarness) -> None:
     assert stage.writes(quiet) == []
 
 
-def test_several_analyzers_have_a_budget_of_disruptions_one_has_none(
+def test_several_analyzers_have_a_disruption_budget_and_a_single_one_has_none(
     stage: OperatorHarness,
 ) -> None:
     name = stage.apply({"analyzer": {"replicas": 2}})
@@ -108,7 +108,7 @@ def test_several_analyzers_have_a_budget_of_disruptions_one_has_none(
     assert stage.child("Deployment", "analyzer", name)["spec"]["replicas"] == 1  # type: ignore[index]
 
 
-def test_a_deleted_child_returns_within_seconds(stage: OperatorHarness) -> None:
+def test_a_deleted_object_is_recreated_within_seconds(stage: OperatorHarness) -> None:
     name = stage.apply()
     stage.reconciled(name)
     for kind, component in (
@@ -138,7 +138,7 @@ def test_a_deleted_child_returns_within_seconds(stage: OperatorHarness) -> None:
     ],
     ids=["field", "label", "owner", "all-marks", "intent"],
 )
-def test_an_edited_child_is_restored_within_seconds(stage: OperatorHarness, edit: Object) -> None:
+def test_an_edited_object_is_restored_within_seconds(stage: OperatorHarness, edit: Object) -> None:
     name = stage.apply()
     stage.reconciled(name)
     before = stage.daemon_set(name)
@@ -163,7 +163,7 @@ def _plain(marks: Any) -> dict[str, Any]:
     return {key: value for key, value in known.items() if not key.startswith("deprecated.")}
 
 
-def test_what_others_own_is_left_to_them(stage: OperatorHarness) -> None:
+def test_fields_of_other_managers_are_kept(stage: OperatorHarness) -> None:
     name = stage.apply()
     stage.reconciled(name)
     since = stage.settle()
@@ -173,7 +173,7 @@ def test_what_others_own_is_left_to_them(stage: OperatorHarness) -> None:
     assert stage.writes(since) == []
 
 
-def test_a_paused_profile_is_left_alone(stage: OperatorHarness) -> None:
+def test_a_paused_profile_is_not_reconciled(stage: OperatorHarness) -> None:
     name = stage.apply({"paused": False})
     stage.reconciled(name)
     stage.kube.patch(stage.profile(name), {"spec": {"paused": True}})

@@ -25,7 +25,7 @@ _WRITTEN_S = 20.0  # a busy machine writes later
 
 
 @pytest.mark.timeout(400)
-def test_a_fault_is_one_report_and_one_event_and_resolves_itself(
+def test_a_fault_has_a_single_report_and_event_and_resolves(
     job: Workload, watching: ReportPipeline
 ) -> None:
     fault = find(FAULT)

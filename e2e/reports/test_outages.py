@@ -26,7 +26,7 @@ def _hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop, "ROUND_SECONDS", 0.05)
 
 
-def test_an_api_server_that_dies_in_between_gets_all_once(
+def test_a_restarted_api_server_gets_each_update_once(
     launch_control_plane: Launcher, tmp_path: Path
 ) -> None:
     plane = launch_control_plane(controllers=False)
@@ -52,7 +52,7 @@ def test_an_api_server_that_dies_in_between_gets_all_once(
     bench.sink.close()
 
 
-def test_a_definition_that_is_not_there_yet_is_waited_for(
+def test_the_sink_waits_for_a_missing_definition(
     launch_control_plane: Launcher, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     plane = launch_control_plane(controllers=False)

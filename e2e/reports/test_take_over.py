@@ -18,7 +18,7 @@ TAKES_OVER_S = 60  # a lease of seven seconds, an interpreter's start, the last 
 
 
 @pytest.mark.timeout(300)
-def test_the_next_analyzer_goes_on_with_the_same_report(
+def test_the_next_analyzer_continues_the_same_report(
     job: Workload, watching: ReportPipeline
 ) -> None:
     fault = find(FAULT)

@@ -48,7 +48,7 @@ def single_node_guarded(capabilities: Release) -> Iterator[Release]:
     capabilities.watch(*capabilities.cluster.nodes)
 
 
-def test_what_is_lost_is_what_the_page_says(
+def test_capabilities_lose_exactly_the_documented_sources(
     privileged: PublishedSources, capabilities: Release
 ) -> None:
     """docs/reference/privileges.md: on this kernel only GPUs, and this host has none."""
@@ -74,7 +74,7 @@ def _row(source: str, privileged: PublishedSources, now: PublishedSources) -> st
     return f"| {source} | {before} | {after} | {now.missing.get(source, '')} |\n"
 
 
-def test_collectors_hold_the_capabilities_of_the_page_and_no_other(capabilities: Release) -> None:
+def test_collectors_have_exactly_the_documented_capabilities(capabilities: Release) -> None:
     expected = names_of(CollectorSpec(privilege=Privilege.CAPABILITIES), NeedKind.CAPABILITY)
     pods = capabilities.kube.items("v1", "Pod", NAMESPACE, _COLLECTORS)
     assert len(pods) == len(capabilities.cluster.nodes)
@@ -84,12 +84,12 @@ def test_collectors_hold_the_capabilities_of_the_page_and_no_other(capabilities:
         assert process.read_only_root
 
 
-def test_a_pod_held_back_by_its_quota(capabilities: Release, jobs: str) -> None:
+def test_a_pod_throttled_by_its_quota_is_reported(capabilities: Release, jobs: str) -> None:
     with throttled_run("quota, Capabilities", capabilities, jobs, "node2") as story:
         story.start_in(jobs, THROTTLED)
 
 
-def test_a_pod_killed_for_its_memory(single_node_guarded: Release, jobs: str) -> None:
+def test_a_pod_killed_for_its_memory_is_reported(single_node_guarded: Release, jobs: str) -> None:
     expected = Expected(NODE, "Memory", "OOMKill", f"{jobs}/forgetful")
     with (
         fault_run("OOM, Capabilities", single_node_guarded, expected) as story,

@@ -41,9 +41,7 @@ def confined(process: Process) -> None:
 
 
 @pytest.mark.parametrize("component", ["operator", "analyzer"])
-def test_operator_and_analyzer_can_do_nothing_to_their_node(
-    hardened: Hardened, component: str
-) -> None:
+def test_operator_and_analyzer_are_confined(hardened: Hardened, component: str) -> None:
     for process in map(main_process, hardened.pods(component)):
         confined(process)
         assert process.capabilities == ()
@@ -91,7 +89,7 @@ def _again(pod: Object, namespace: str) -> Object:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": about, "spec": spec}
 
 
-def test_redis_is_asked_over_tls_and_by_its_user_alone(hardened: Hardened) -> None:
+def test_redis_is_used_over_tls_by_its_user_only(hardened: Hardened) -> None:
     clients = hardened.redis.observer.client_list()
     ours = [client for client in clients if client["user"] != "observer"]
     assert {item["user"] for item in ours} == {USER}
@@ -107,7 +105,7 @@ def _answered_in_plain(address: str) -> bytes:
     return b""
 
 
-def test_each_policy_is_for_the_pods_of_its_name(hardened: Hardened) -> None:
+def test_each_network_policy_selects_its_pods(hardened: Hardened) -> None:
     """The cluster's network enforces none of them: only whom they are for can be seen here."""
     kube = hardened.watched.kube
     selected = {
@@ -125,7 +123,7 @@ def _selected(kube: Kube, policy: Object) -> list[Object]:
     return kube.items("v1", "Pod", NAMESPACE, selector)
 
 
-def test_a_fault_is_one_report(hardened: Hardened, jobs: str) -> None:
+def test_a_fault_has_a_single_report(hardened: Hardened, jobs: str) -> None:
     watched = hardened.watched
     with throttled_run("quota, hardened", watched, jobs, "node2") as story:
         story.start_in(jobs, THROTTLED)

@@ -28,7 +28,7 @@ _HUGE_PAGES = "/proc/sys/vm/nr_hugepages"
 _NOBODY = ""
 
 
-def test_its_collector_runs_beside_that_of_another_node(watched: Release, vm: str) -> None:
+def test_its_collector_runs_like_that_of_another_node(watched: Release, vm: str) -> None:
     status = watched.profile["status"]
     assert (status["readyNodes"], status["desiredNodes"]) == (2, 2)
     pods = watched.kube.items("v1", "Pod", NAMESPACE, f"{LABEL_PROFILE}=gpu-nodes")
@@ -36,19 +36,19 @@ def test_its_collector_runs_beside_that_of_another_node(watched: Release, vm: st
     assert sorted(collectors) == [watched.cluster.nodes[0], vm]
 
 
-def test_nothing_is_found_while_nothing_happens(watched: Release) -> None:
+def test_an_idle_node_gives_no_finding(watched: Release) -> None:
     watched.calm()
     began = now()
     time.sleep(_QUIET_S)
     assert [summary(report) for report in watched.reports(began)] == []
 
 
-def test_a_pod_held_back_by_its_quota(watched: Release, vm: str, jobs: str) -> None:
+def test_a_pod_throttled_by_its_quota_is_reported(watched: Release, vm: str, jobs: str) -> None:
     with throttled_run("quota, on a VM", watched, jobs, vm) as story:
         story.start()
 
 
-def test_huge_pages_set_aside_on_it_alone(watched: Release, vm: str) -> None:
+def test_unused_huge_pages_are_reported_on_their_node_only(watched: Release, vm: str) -> None:
     expected = Expected(vm, "Memory", "HugePagesIdle", _NOBODY)
     with (
         fault_run("huge pages, on a VM", watched, expected) as story,

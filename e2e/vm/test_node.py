@@ -20,7 +20,7 @@ _BACK_S = 300.0
 _SERVE = ["python3", "-m", "http.server", "8080", "--directory", "/etc"]
 
 
-def test_it_has_its_own_kernel_systemd_and_cgroups_of_version_2(cluster: Cluster, vm: str) -> None:
+def test_the_node_has_its_own_kernel_and_cgroup_v2(cluster: Cluster, vm: str) -> None:
     node = Kube(cluster.kubeconfig).get("v1", "Node", vm) or {}
     assert condition(node, "Ready")["status"] == "True"
     assert node["status"]["nodeInfo"]["kernelVersion"] != os.uname().release
@@ -28,7 +28,7 @@ def test_it_has_its_own_kernel_systemd_and_cgroups_of_version_2(cluster: Cluster
     assert cluster.execute(vm, "stat", "-fc", "%T", "/sys/fs/cgroup").strip() == "cgroup2fs"
 
 
-def test_pods_lie_in_slices_and_scopes_of_systemd(release: Release, vm: str, jobs: str) -> None:
+def test_pods_run_in_systemd_slices_and_scopes(release: Release, vm: str, jobs: str) -> None:
     container = {"command": ["python3", "-c", SPIN], "resources": {"requests": {"cpu": "100m"}}}
     with release.pod(jobs, vm, "burstable", **container):
         pod = release.kube.get("v1", "Pod", "burstable", jobs) or {}
@@ -43,7 +43,7 @@ def test_pods_lie_in_slices_and_scopes_of_systemd(release: Release, vm: str, job
         assert "usage_usec" in used
 
 
-def test_its_pods_reach_pods_of_other_nodes_and_are_reached(
+def test_its_pods_communicate_with_pods_of_other_nodes(
     release: Release, vm: str, jobs: str
 ) -> None:
     with (
@@ -58,7 +58,7 @@ def test_its_pods_reach_pods_of_other_nodes_and_are_reached(
             assert output.strip() == asked
 
 
-def test_it_loses_power_and_comes_back(cluster: Cluster, vm: str) -> None:
+def test_the_node_restarts_after_a_power_loss(cluster: Cluster, vm: str) -> None:
     """Nothing of it is left on this machine meanwhile."""
     kube = Kube(cluster.kubeconfig)
     cable = Path("/sys/class/net", BRIDGED.plug(network.number(vm)))

@@ -51,7 +51,7 @@ def without_selectable(definition: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("path", DEFINITIONS, ids=lambda path: path.stem)
-def test_a_rendered_definition_is_the_one_of_crds(helm: Helm, path: Path) -> None:
+def test_a_rendered_definition_equals_its_file(helm: Helm, path: Path) -> None:
     source = yaml.safe_load(path.read_text())
     name = source["metadata"]["name"]
     newest = find_object(helm.render(kubernetes="1.34.0"), "CustomResourceDefinition", name)
@@ -69,7 +69,7 @@ def test_some_definition_has_selectable_fields() -> None:
     assert any("selectableFields:" in path.read_text() for path in DEFINITIONS)
 
 
-def test_definitions_go_with_the_release_only_when_asked(helm: Helm) -> None:
+def test_values_control_keeping_and_installing_definitions(helm: Helm) -> None:
     objects = helm.render("--set", "crds.keep=false")
     for path in DEFINITIONS:
         name = yaml.safe_load(path.read_text())["metadata"]["name"]
@@ -84,7 +84,7 @@ def test_braces_in_a_description_stay_braces(generate: ModuleType) -> None:
     assert "uses {{ `{{` }} braces }}" in generate.template(text)
 
 
-def test_a_definition_with_labels_of_its_own_is_refused(generate: ModuleType) -> None:
+def test_a_definition_with_labels_is_refused(generate: ModuleType) -> None:
     with pytest.raises(generate.ChartError, match="a name and nothing else"):
         generate.template("metadata:\n  name: a\n  labels: {a: b}\n")
 

@@ -69,13 +69,13 @@ def existing() -> set[str]:
     return found | series(operator._metrics.registry.collect()) | {"process_cpu_seconds_total"}
 
 
-def test_every_metric_that_is_asked_for_exists(existing: set[str]) -> None:
+def test_every_queried_metric_exists(existing: set[str]) -> None:
     asked = {name for expression in expressions() for name in OURS.findall(expression)}
     assert len(asked) > 20
     assert asked - existing == set()
 
 
-def test_every_alert_has_a_page_and_says_what_it_is() -> None:
+def test_every_alert_has_a_page_and_a_description() -> None:
     headings = re.findall(r"^## (\w+)$", PAGE, flags=re.MULTILINE)
     names = [alert["alert"] for alert in ALERTS]
     assert headings == names
@@ -96,7 +96,7 @@ def alerts_of(rule_object: dict[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
-def test_alerts_arrive_whole_with_a_link_to_their_page(helm: Helm) -> None:
+def test_alerts_are_rendered_with_a_link_to_their_page(helm: Helm) -> None:
     rendered = {alert["alert"]: alert for alert in alerts_of(rule(helm))}
     assert rendered.keys() == {alert["alert"] for alert in ALERTS}
     for alert in ALERTS:
@@ -106,7 +106,7 @@ def test_alerts_arrive_whole_with_a_link_to_their_page(helm: Helm) -> None:
         assert result == alert
 
 
-def test_links_lead_where_the_pages_are_served(helm: Helm) -> None:
+def test_links_use_the_configured_base_url(helm: Helm) -> None:
     url = "https://wiki.example.com/alerts"
     for alert in alerts_of(rule(helm, "--set", f"prometheusRule.runbookURL={url}")):
         assert alert["annotations"]["runbook_url"] == f"{url}#{alert['alert'].lower()}"
@@ -130,13 +130,13 @@ def promtool(path: Path) -> str:
     return done.stdout
 
 
-def test_promtool_takes_the_rules(helm: Helm, tmp_path: Path) -> None:
+def test_promtool_accepts_the_rules(helm: Helm, tmp_path: Path) -> None:
     path = tmp_path / "rules.yaml"
     path.write_text(yaml.safe_dump(rule(helm)["spec"]))
     assert f"{len(ALERTS)} rules found" in promtool(path)
 
 
-def test_promtool_takes_what_the_dashboard_asks(tmp_path: Path) -> None:
+def test_promtool_accepts_the_queries_of_the_dashboard(tmp_path: Path) -> None:
     rules = [
         {"record": f"panel:{number}", "expr": expression}
         for number, expression in enumerate(expressions())
@@ -146,14 +146,14 @@ def test_promtool_takes_what_the_dashboard_asks(tmp_path: Path) -> None:
     promtool(path)
 
 
-def test_promtool_sees_a_wrong_rule(tmp_path: Path) -> None:
+def test_promtool_refuses_a_wrong_rule(tmp_path: Path) -> None:
     path = tmp_path / "wrong.yaml"
     path.write_text("groups: [{name: a, rules: [{record: a, expr: 'sum by ('}]}]")
     with pytest.raises(AssertionError):
         promtool(path)
 
 
-def test_the_dashboard_is_one_that_grafana_can_load(helm: Helm) -> None:
+def test_the_dashboard_can_be_loaded_by_grafana(helm: Helm) -> None:
     result = find_object(helm.render("--set", "grafanaDashboard.enabled=true"), "ConfigMap")
     assert result["metadata"]["labels"]["grafana_dashboard"] == "1"
     assert result["metadata"]["annotations"]["grafana_folder"] == "Reveal"

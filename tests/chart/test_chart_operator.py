@@ -35,7 +35,7 @@ def options(helm: Helm, *flags: str | Path) -> OperatorOptions:
 
 
 @pytest.mark.parametrize("values", VALUES, ids=lambda path: path.stem)
-def test_every_flag_is_one_of_the_operator(helm: Helm, values: Path) -> None:
+def test_every_flag_is_known_to_the_operator(helm: Helm, values: Path) -> None:
     assert options(helm, "--values", values).defaults.namespace == NAMESPACE
 
 
@@ -49,7 +49,7 @@ def test_without_values_the_operators_defaults_hold(helm: Helm) -> None:
     assert result.defaults.redis is None
 
 
-def test_redis_arrives_as_it_was_given(helm: Helm) -> None:
+def test_the_redis_settings_reach_the_operator(helm: Helm) -> None:
     redis = options(helm, "--values", CHART / "ci" / "redis-tls-values.yaml").defaults.redis
     assert redis is not None
     assert redis.url == "rediss://redis.example.com:6380/2"
@@ -63,20 +63,20 @@ def test_redis_arrives_as_it_was_given(helm: Helm) -> None:
     assert options(helm, "--set", careless).defaults.redis_insecure_skip_verify
 
 
-def test_the_evaluation_redis_is_everybodys_default(helm: Helm) -> None:
+def test_the_evaluation_redis_is_the_default_of_every_profile(helm: Helm) -> None:
     redis = options(helm, "--set", "evaluationRedis.enabled=true").defaults.redis
     assert redis is not None
     assert redis.credentials is not None
     assert redis.credentials.name == "reveal-evaluation-redis"
 
 
-def test_names_of_accounts_arrive(helm: Helm) -> None:
+def test_names_of_accounts_reach_the_operator(helm: Helm) -> None:
     result = options(helm, "--values", CHART / "ci" / "accounts-values.yaml").defaults
     assert result.analyzer_service_account == "anomaly-writer"
     assert result.collector_service_account == "reveal-collector"
 
 
-def test_secrets_to_pull_by_reach_the_children(helm: Helm) -> None:
+def test_image_pull_secrets_reach_the_pods(helm: Helm) -> None:
     result = options(helm, "--values", CHART / "ci" / "images-values.yaml").defaults
     assert result.image_pull_secrets == ("regcred", "other")
     assert result.image_pull_policy == "Always"

@@ -21,7 +21,7 @@ def test_without_a_cluster_profiles_are_rendered_plainly(helm: Helm) -> None:
     assert "annotations" not in profile["metadata"]
 
 
-def test_the_spec_is_passed_on_as_it_is(helm: Helm) -> None:
+def test_the_spec_is_passed_on_unchanged(helm: Helm) -> None:
     objects = helm.render("--values", PROFILES)
     assert find_object(objects, PROFILE_KIND, "gpu-nodes")["spec"] == {}
     assert find_object(objects, PROFILE_KIND, "inference")["spec"]["collector"] == {
@@ -48,6 +48,6 @@ def test_every_example_can_come_with_a_release(helm: Helm, tmp_path: Path, path:
         "profiles.p.reporting.minSeverity=Awful", "profiles.p.redis.credentialsSecretRef.nam=x",
     ],
 )  # fmt: skip
-def test_a_slip_of_the_pen_is_refused_and_not_dropped(helm: Helm, slip: str) -> None:
+def test_a_misspelled_field_is_refused(helm: Helm, slip: str) -> None:
     with pytest.raises(HelmError, match="schema"):
         helm.render("--set", slip)

@@ -55,7 +55,9 @@ def component(
             process.terminate()
 
 
-def test_slices_pass_through_it(server: Path, secret: dict[str, str], tmp_path: Path) -> None:
+def test_slices_pass_through_the_evaluation_redis(
+    server: Path, secret: dict[str, str], tmp_path: Path
+) -> None:
     environment = {
         names.REDIS_VARIABLE: f"unix://{server}",
         REDIS_USERNAME_VARIABLE: secret["username"],
@@ -81,7 +83,9 @@ def test_slices_pass_through_it(server: Path, secret: dict[str, str], tmp_path: 
 
 
 @pytest.mark.parametrize("command", ["FLUSHALL", "CONFIG GET dir", "KEYS *", "GET others:key"])
-def test_it_may_do_no_harm(server: Path, secret: dict[str, str], command: str) -> None:
+def test_the_evaluation_redis_refuses_dangerous_commands(
+    server: Path, secret: dict[str, str], command: str
+) -> None:
     client = redis.Redis(
         unix_socket_path=str(server), username=secret["username"], password=secret["password"]
     )
@@ -89,7 +93,7 @@ def test_it_may_do_no_harm(server: Path, secret: dict[str, str], command: str) -
         client.execute_command(*command.split())  # type: ignore[no-untyped-call]
 
 
-def test_nobody_else_gets_in(server: Path, secret: dict[str, str]) -> None:
+def test_the_evaluation_redis_refuses_other_users(server: Path, secret: dict[str, str]) -> None:
     with pytest.raises(redis.exceptions.AuthenticationError):
         redis.Redis(unix_socket_path=str(server), retry=NO_RETRY).ping()
     with pytest.raises(redis.exceptions.AuthenticationError):

@@ -21,7 +21,7 @@ LABEL = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?\Z")
 
 
 @ALL
-def test_lint_is_content(helm: Helm, values: Path) -> None:
+def test_helm_lint_passes(helm: Helm, values: Path) -> None:
     helm("lint", "--strict", CHART, "--namespace", NAMESPACE, "--values", values)
 
 
@@ -40,7 +40,7 @@ def test_every_object_is_named_placed_and_labelled(helm: Helm, values: Path) -> 
 
 
 @ALL
-def test_no_template_leaves_a_hole(helm: Helm, values: Path) -> None:
+def test_no_rendered_value_is_empty(helm: Helm, values: Path) -> None:
     text = yaml.safe_dump(helm.render("--values", values))
     assert "<no value>" not in text
     assert "<nil>" not in text
@@ -64,7 +64,7 @@ def test_every_pod_is_locked_down(helm: Helm, values: Path) -> None:
             assert {"cpu", "memory"} <= container["resources"]["requests"].keys()
 
 
-def test_what_is_installed_without_any_values(helm: Helm) -> None:
+def test_the_default_release_has_the_documented_objects(helm: Helm) -> None:
     result = {identity(each) for each in helm.render()}
     assert result == {
         ("ServiceAccount", "reveal-operator"),
@@ -128,12 +128,12 @@ def test_images_take_registry_tag_and_digest(helm: Helm) -> None:
     ] == (f"reveal-operator:{VERSION}")
 
 
-def test_one_operator_at_a_time(helm: Helm) -> None:
+def test_only_a_single_operator_runs(helm: Helm) -> None:
     spec = find_object(helm.render(), "Deployment")["spec"]
     assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
 
 
-def test_a_change_of_rights_starts_the_operator_anew(helm: Helm) -> None:
+def test_a_change_of_rights_restarts_the_operator(helm: Helm) -> None:
     def checksum(*flags: str) -> Any:
         template = find_object(helm.render(*flags), "Deployment")["spec"]["template"]
         return template["metadata"]["annotations"]["checksum/rbac"]
@@ -167,7 +167,7 @@ def test_extra_objects_are_templates(helm: Helm) -> None:
     assert find_object(objects, "ConfigMap", "reveal-extra")
 
 
-def test_toggles_are_off(helm: Helm) -> None:
+def test_optional_objects_are_off_by_default(helm: Helm) -> None:
     assert kinds(helm.render()).isdisjoint(
         {
             "ServiceMonitor", "PodMonitor", "PrometheusRule", "ConfigMap", "NetworkPolicy",

@@ -42,7 +42,7 @@ def test_workloads_are_written_in_the_operators_namespace_only(helm: Helm) -> No
     assert role["metadata"]["namespace"] == NAMESPACE
 
 
-def test_a_collector_may_look_at_pods_and_no_more(helm: Helm) -> None:
+def test_a_collector_may_only_read_pods(helm: Helm) -> None:
     assert granted(helm, "reveal-collector") == {"list pods", "watch pods"}
 
 
@@ -84,7 +84,7 @@ def test_pods_get_a_token_only_where_they_ask_for_it(helm: Helm) -> None:
     assert operator["automountServiceAccountToken"] is True
 
 
-def test_users_get_the_kinds_with_the_roles_they_have(helm: Helm) -> None:
+def test_user_roles_include_the_custom_resources(helm: Helm) -> None:
     prefix = "rbac.authorization.k8s.io/aggregate-to-"
     objects = helm.render()
     view = find_object(objects, "ClusterRole", "reveal-view")["metadata"]["labels"]
@@ -97,7 +97,7 @@ def test_users_get_the_kinds_with_the_roles_they_have(helm: Helm) -> None:
     assert not any(label.startswith(prefix) for label in labels)
 
 
-def test_without_rights_of_ours_none_are_made(helm: Helm) -> None:
+def test_no_rbac_objects_are_created_if_disabled(helm: Helm) -> None:
     objects = helm.render("--values", CHART / "ci" / "no-rights-values.yaml")
     assert not list(rules(objects))
     assert not any(each["kind"].endswith("Binding") for each in objects)

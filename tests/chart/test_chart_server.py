@@ -44,7 +44,7 @@ def test_every_object_is_accepted(kube: Kube, helm: Helm, namespace: str, values
     assert len(kube.apply(ours, dry_run=True)) == len(ours) > 1
 
 
-def test_our_pods_are_restricted_ones(kube: Kube, helm: Helm, restricted: str) -> None:
+def test_pods_fit_pod_security_restricted(kube: Kube, helm: Helm, restricted: str) -> None:
     objects = helm.render("--set", "evaluationRedis.enabled=true", namespace=restricted)
     observed = 0
     for number, spec in enumerate(pods(objects)):
@@ -67,7 +67,7 @@ def notes(live: Helm, namespace: str, *flags: str) -> str:
     return text.partition("NOTES:")[2]
 
 
-def test_the_notes_say_what_is_next(live: Helm, namespace: str) -> None:
+def test_the_notes_name_the_next_step(live: Helm, namespace: str) -> None:
     plain = notes(live, namespace)
     assert "NO REDIS" in plain
     assert "kubectl get anomalyreports" in plain

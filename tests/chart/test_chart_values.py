@@ -77,7 +77,7 @@ def test_schema_and_values_know_the_same_keys() -> None:
         (["--set", "prometheusRule.disabled={RevealNothing}"], "there are RevealStreamUnreachable"),
     ],
 )  # fmt: skip
-def test_what_does_not_go_together_is_refused_with_a_sentence(
+def test_conflicting_values_are_refused_with_a_sentence(
     helm: Helm, flags: list[str], sentence: str
 ) -> None:
     with pytest.raises(HelmError) as refused:
@@ -85,7 +85,7 @@ def test_what_does_not_go_together_is_refused_with_a_sentence(
     assert sentence in str(refused.value)
 
 
-def test_a_sentence_can_be_overruled_where_it_may(helm: Helm) -> None:
+def test_a_refusal_can_be_overridden_where_allowed(helm: Helm) -> None:
     assert helm.render("--set", "allowDefaultNamespace=true", namespace="default")
 
 
@@ -111,6 +111,6 @@ def test_a_profile_may_have_52_characters(helm: Helm) -> None:
         helm.render("--set", f"profiles.{'p' * 53}.paused=true")
 
 
-def test_it_works_as_a_dependency_of_another_chart(helm: Helm) -> None:
+def test_the_chart_works_as_a_dependency(helm: Helm) -> None:
     # helm gives every dependency the parent's globals
     assert helm.render("--set", "global.imageRegistry=registry.example.com")

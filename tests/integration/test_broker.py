@@ -59,7 +59,7 @@ def test_close_leaves_neither_process_nor_directory(private_tmp: Path) -> None:
     broker.close()  # again: nothing to do, no error
 
 
-def test_restart_is_empty_at_the_same_address() -> None:
+def test_a_restarted_server_is_empty_and_has_the_same_address() -> None:
     with Broker() as broker:
         url = broker.url
         client = redis.Redis.from_url(url)
@@ -70,7 +70,7 @@ def test_restart_is_empty_at_the_same_address() -> None:
         client.close()
 
 
-def test_kill_is_seen_as_not_alive() -> None:
+def test_a_killed_server_is_not_alive() -> None:
     with Broker() as broker:
         assert broker.alive
         broker.kill()
@@ -102,7 +102,7 @@ def test_dies_with_a_killed_owner_and_the_next_run_sweeps_its_directory(private_
     assert not left[0].exists()
 
 
-def test_sweep_spares_what_is_not_ours(private_tmp: Path) -> None:
+def test_sweep_keeps_foreign_directories(private_tmp: Path) -> None:
     foreign = private_tmp / f"{module.PREFIX}open"
     foreign.mkdir(mode=0o755)
     (foreign / "lock").touch()
@@ -138,7 +138,7 @@ def test_newest_version_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     "output", ["echo 'Redis server v=5.0.14 sha=0'", "echo nonsense", "exit 1"]
 )
-def test_no_usable_server_is_one_sentence(
+def test_a_missing_server_gives_a_single_sentence(
     output: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _fake_server(tmp_path, "redis-server", output)
@@ -148,7 +148,7 @@ def test_no_usable_server_is_one_sentence(
         find_server()
 
 
-def test_a_server_that_ends_says_its_last_words(
+def test_the_error_of_an_ended_server_has_its_last_output(
     tmp_path: Path, private_tmp: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     binary = _fake_server(tmp_path, "redis-server", "echo 'cannot do it' > redis.log; exit 1")

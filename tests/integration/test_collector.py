@@ -70,7 +70,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_slices_are_a_second_apart_whole_and_numbered(recorded: Path) -> None:
+def test_slices_are_complete_consecutive_seconds(recorded: Path) -> None:
     read = list(messages(recorded))
     assert len(read) >= 3
     first = read[0][0]
@@ -88,7 +88,7 @@ def test_every_channel_is_in_the_catalogue_and_has_its_kind(recorded: Path) -> N
         assert find(channel.metric).kind is channel.kind
 
 
-def test_what_moves_moves_as_the_clock_does(recorded: Path) -> None:
+def test_cpu_time_follows_the_clock(recorded: Path) -> None:
     read = list(messages(recorded))
     message, table = read[1]
     columns = [
@@ -120,7 +120,7 @@ def test_include_and_exclude_select_sources_and_an_unknown_name_is_an_error() ->
         registry.build(Roots(), replace(SETTINGS, include=("bad",), exclude=("worse",)))
 
 
-def test_a_host_that_gives_nothing_has_a_reason_for_every_source(tmp_path: Path) -> None:
+def test_every_source_of_an_empty_host_has_a_reason(tmp_path: Path) -> None:
     roots = Roots(tmp_path / "proc", tmp_path / "sys", tmp_path / "cgroup")
     opened, missing, _ = probe_all(roots, SETTINGS)
     assert opened == []
@@ -263,7 +263,7 @@ def test_own_health_is_scraped(tmp_path: Path) -> None:
     assert "reveal_collector_slices_delivered_total" in text
 
 
-def test_a_taken_port_is_a_warning_and_the_samples_go_on(
+def test_a_taken_port_is_a_warning_and_sampling_continues(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with socket.socket() as taken:
@@ -277,7 +277,7 @@ def test_a_taken_port_is_a_warning_and_the_samples_go_on(
     assert list(RecordingReader(tmp_path / "r"))
 
 
-def test_a_recording_alone_is_enough(tmp_path: Path) -> None:
+def test_a_collector_runs_with_a_recording_alone(tmp_path: Path) -> None:
     sink = RecordingSink(RecordingWriter(tmp_path / "r"))
     collector = Collector(replace(SETTINGS, include=("stat",)), [sink])
     collector.start()

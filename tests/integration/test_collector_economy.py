@@ -89,7 +89,7 @@ def test_both_encoders_give_the_same_bytes_of_this_host(
 
 
 @pytest.mark.skipif(native.load().library is None, reason="the native library is not built")
-def test_a_collector_loads_nothing_heavy_that_its_node_does_not_need() -> None:
+def test_a_collector_loads_only_the_modules_its_node_needs() -> None:
     code = (
         "import sys; from reveal_collector.kernel.memory_saving import defer_rare_imports;"
         "defer_rare_imports();"

@@ -62,7 +62,7 @@ def outside() -> set[tuple[str, str]]:
     return {(row["source"], row["metric"]) for row in json.loads(done.stdout)["channels"]}
 
 
-def test_every_source_of_the_host_is_there_inside(
+def test_every_source_of_the_host_is_available_in_a_container(
     outside: set[tuple[str, str]], tmp_path: Path
 ) -> None:
     found = run_json(CATALOG, tmp_path)
@@ -78,7 +78,7 @@ def test_every_source_of_the_host_is_there_inside(
     assert len({row["metric"] for row in rows}) > 100
 
 
-def test_it_samples_the_host_and_writes_nowhere_but_where_it_may(tmp_path: Path) -> None:
+def test_the_container_samples_the_host_and_writes_only_to_its_run_folder(tmp_path: Path) -> None:
     recorded = record(tmp_path)
     assert len(recorded.slices) >= 2
     message, _ = recorded.slices[0]
@@ -90,7 +90,9 @@ def test_it_samples_the_host_and_writes_nowhere_but_where_it_may(tmp_path: Path)
 
 
 @pytest.mark.parametrize("rights", [LEAST, ()], ids=["least", "none"])
-def test_root_with_few_rights_samples_what_it_may(rights: tuple[str, ...], tmp_path: Path) -> None:
+def test_root_with_few_capabilities_samples_permitted_sources(
+    rights: tuple[str, ...], tmp_path: Path
+) -> None:
     recorded = record(tmp_path, rights=rights)
     assert recorded.slices  # how many, a busy host decides where there is no real-time priority
     assert {"stat", "meminfo", "netdev", "diskstats"} <= sources(recorded)

@@ -31,7 +31,7 @@ def test_facts_agree_with_other_kernel_interfaces() -> None:
     assert found.memory.page == os.sysconf("SC_PAGE_SIZE")
 
 
-def test_a_look_is_short() -> None:
+def test_reading_facts_is_fast() -> None:
     inventory = FactsReader("n", Roots())
     inventory.read()
     began = time.process_time()

@@ -86,7 +86,7 @@ time.sleep(60)
 
 @pytest.mark.root
 @ROOT
-def test_what_a_killed_run_left_is_swept(tmp_path: Path) -> None:
+def test_leftovers_of_a_killed_run_are_removed(tmp_path: Path) -> None:
     _usable("hugepages_weak", tmp_path)
     reserved = Path("/proc/sys/vm/nr_hugepages").read_text()
     command = [sys.executable, "-c", _INJECT, "hugepages_weak", str(tmp_path)]
@@ -125,7 +125,7 @@ def test_an_exception_ends_the_processes(tmp_path: Path) -> None:
     assert _nothing_left()
 
 
-def test_a_workload_works_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_workload_runs_and_cleans_up(tmp_path: Path) -> None:
     log = tmp_path / "log"
     try:
         with Workload("train", tmp_path, log) as job:

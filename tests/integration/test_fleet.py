@@ -130,7 +130,7 @@ def site(stream: Stream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sit
     return Site(stream, tmp_path / "findings.jsonl")
 
 
-def test_pages_reserved_on_one_of_nine_are_one_finding_that_ends_with_them(site: Site) -> None:
+def test_huge_pages_on_a_single_node_open_a_finding_until_they_are_freed(site: Site) -> None:
     only = site.worker("only")
     site.minutes(5, only, RESERVED)
     (row,) = site.rows()
@@ -147,7 +147,7 @@ def test_pages_reserved_on_one_of_nine_are_one_finding_that_ends_with_them(site:
     only.close()
 
 
-def test_nine_nodes_alike_are_no_finding(site: Site) -> None:
+def test_equal_nodes_give_no_finding(site: Site) -> None:
     only = site.worker("only")
     site.minutes(5, only)
     assert site.rows() == []
@@ -158,7 +158,7 @@ def test_nine_nodes_alike_are_no_finding(site: Site) -> None:
     only.close()
 
 
-def test_one_analyzer_leads_and_the_next_goes_on_with_its_cases(site: Site) -> None:
+def test_a_new_leader_continues_the_cases(site: Site) -> None:
     first = site.worker("first")
     site.minutes(4, first, RESERVED)
     assert len(site.rows()) == 1
@@ -180,7 +180,7 @@ def test_one_analyzer_leads_and_the_next_goes_on_with_its_cases(site: Site) -> N
     heir.close()
 
 
-def test_the_lead_is_followed_within_ten_seconds(stream: Stream) -> None:
+def test_a_released_lead_is_taken_within_ten_seconds(stream: Stream) -> None:
     assert LeaseTiming().lease + LeaseTiming().renewal <= 10
     first, two = (Leader(stream.client, "default", owner, BRIEF) for owner in ("one", "two"))
     assert first.renew()
@@ -193,7 +193,7 @@ def test_the_lead_is_followed_within_ten_seconds(stream: Stream) -> None:
 
 
 @pytest.mark.slow
-def test_a_process_that_is_killed_is_followed_within_ten_seconds(stream: Stream) -> None:
+def test_the_lead_of_a_killed_process_is_taken_within_ten_seconds(stream: Stream) -> None:
     def leader() -> str:
         return (stream.client.get(names.fleet_key("default", "leader")) or b"").decode()
 
@@ -217,7 +217,7 @@ def test_a_process_that_is_killed_is_followed_within_ten_seconds(stream: Stream)
     assert took <= 10
 
 
-def test_a_lead_that_another_holds_is_neither_renewed_nor_released(stream: Stream) -> None:
+def test_the_lead_of_another_is_neither_renewed_nor_released(stream: Stream) -> None:
     leader = Leader(stream.client, "default", "one", BRIEF)
     assert leader.renew()
     stream.client.set(names.fleet_key("default", "leader"), "two")
@@ -226,7 +226,7 @@ def test_a_lead_that_another_holds_is_neither_renewed_nor_released(stream: Strea
     assert stream.client.get(names.fleet_key("default", "leader")) == b"two"
 
 
-def test_a_full_redis_gives_no_lead_and_stops_nobody(
+def test_a_full_redis_elects_no_leader_and_analysis_continues(
     redis_launcher: Callable[..., Any], stack: ExitStack
 ) -> None:
     client = Stream(f"unix://{redis_launcher().socket}", stack).client
@@ -264,18 +264,18 @@ def without(nodes: list[Summary], name: str) -> list[Summary]:
     return [item for item in nodes if item.node != name]
 
 
-def test_a_node_that_rejoins_is_no_news_for_two_minutes(stream: Stream) -> None:
+def test_a_rejoined_node_is_reported_after_two_minutes(stream: Stream) -> None:
     rounds, nodes = Rounds(stream), fleet(9, IDLE)
     assert rounds.minutes(without(nodes, "n3"), 0, 5) == []
     updates = rounds.minutes(nodes, 5, 12)
     assert updates == [(8, "Opened")]  # left alone in 5 and 6, seen in 7 and 8
 
 
-def test_a_fleet_that_starts_is_compared_at_once(stream: Stream) -> None:
+def test_a_new_fleet_is_compared_immediately(stream: Stream) -> None:
     assert Rounds(stream).minutes(fleet(9, IDLE), 0, 5) == [(1, "Opened")]
 
 
-def test_a_node_that_went_silent_keeps_its_case_until_it_is_forgotten(stream: Stream) -> None:
+def test_a_silent_node_keeps_its_case_until_it_expires(stream: Stream) -> None:
     rounds, nodes = Rounds(stream), fleet(9, IDLE)
     assert rounds.minutes(nodes, 0, 3) == [(1, "Opened")]
     updates = rounds.minutes(without(nodes, "n3"), 3, 30)
@@ -284,7 +284,7 @@ def test_a_node_that_went_silent_keeps_its_case_until_it_is_forgotten(stream: St
     assert "n3" not in rounds.exchange.nodes()
 
 
-def test_a_node_whose_clock_is_off_is_left_out(stream: Stream) -> None:
+def test_a_node_with_a_wrong_clock_is_ignored(stream: Stream) -> None:
     rounds, nodes = Rounds(stream), fleet(9, IDLE)
     for minute in range(6):
         late = [replace(item, minute=minute - 30) for item in nodes if item.node == "n3"]
@@ -292,7 +292,7 @@ def test_a_node_whose_clock_is_off_is_left_out(stream: Stream) -> None:
         assert rounds.minute(without(nodes, "n3"), minute) == []
 
 
-def test_summaries_that_cannot_be_read_cost_only_their_node(
+def test_unreadable_summaries_affect_only_their_node(
     stream: Stream, caplog: pytest.LogCaptureFixture
 ) -> None:
     rounds, nodes = Rounds(stream), fleet(9, IDLE)
@@ -308,7 +308,7 @@ def test_summaries_that_cannot_be_read_cost_only_their_node(
     assert "new" not in caplog.text
 
 
-def test_many_nodes_are_read_in_portions_and_compared_when_all_are(stream: Stream) -> None:
+def test_many_nodes_are_read_in_portions_before_they_are_compared(stream: Stream) -> None:
     nodes = fleet(150, IDLE)
     rounds = Rounds(stream, RoundTiming(5.0, 0.0))
     updates: list[FindingUpdate] = []
@@ -339,7 +339,9 @@ def test_many_nodes_are_compared_part_by_part(
     assert updates[-1][0].finding.claim.startswith("Huge pages reserved on 1 of 9 nodes")
 
 
-def test_an_outage_is_waited_out(redis_launcher: Callable[..., Any], stack: ExitStack) -> None:
+def test_comparison_resumes_after_an_outage(
+    redis_launcher: Callable[..., Any], stack: ExitStack
+) -> None:
     server = redis_launcher()
     client = connect(f"unix://{server.socket}")
     stack.callback(client.close)
@@ -353,7 +355,7 @@ def test_an_outage_is_waited_out(redis_launcher: Callable[..., Any], stack: Exit
     until(lambda: fleet.advance(2.0) == [] and fleet.leads, seconds=2)
 
 
-def test_what_cannot_be_compared_costs_no_slices(
+def test_a_failed_comparison_loses_no_slices(
     stream: Stream, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     fleet = Fleet(stream.client, "default", "one", IMMEDIATE)

@@ -44,7 +44,7 @@ def ports_are_cheap(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", HOSTS)
-def test_what_a_host_gives_is_what_it_gave(name: str, folder: Path) -> None:
+def test_a_host_gives_its_golden_values(name: str, folder: Path) -> None:
     tree = Tree(folder)
     HOSTS[name](tree)
     compare(f"{name}.txt", collector_run.run(tree).text(str(folder)))
@@ -82,7 +82,7 @@ def compare(name: str, text: str) -> None:
     assert text.splitlines() == golden.read_text().splitlines(), "`make goldens` writes them anew"
 
 
-def test_no_golden_is_left_of_a_host_that_is_gone() -> None:
+def test_every_golden_has_a_host() -> None:
     pods = {f"pods_{layout.version}.txt" for layout in LAYOUTS.values()}
     hosts = {f"{name}.{end}" for name in HOSTS for end in ("txt", "facts.json")}
     assert {path.name for path in GOLDENS.iterdir()} == hosts | pods

@@ -52,7 +52,9 @@ def test_without_reports_the_client_is_not_even_loaded() -> None:
     assert done.stdout.strip() == "False"
 
 
-def test_no_way_to_the_api_is_said_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_api_address_is_reported_immediately(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     assert "not in a pod of a cluster; give --kubeconfig FILE" in refused("--report", "kubernetes")
     assert "no access to the Kubernetes API" in refused(
@@ -61,7 +63,7 @@ def test_no_way_to_the_api_is_said_at_once(tmp_path: Path, monkeypatch: pytest.M
     assert "needs --publish" in refused("--kubeconfig", str(tmp_path / "none"))
 
 
-def test_an_api_that_is_away_costs_no_slice_and_a_signal_ends_it(
+def test_an_unreachable_api_loses_no_slice_and_a_signal_ends_the_process(
     redis_server: Path, tmp_path: Path
 ) -> None:
     config, port = tmp_path / "kubeconfig", free_port()
@@ -105,7 +107,7 @@ def worker_and_snapshots(stream: Stream) -> Iterator[tuple[Worker, list[Snapshot
         yield worker, found
 
 
-def test_what_is_watched_is_told_each_second_and_when_shards_change(
+def test_snapshots_are_published_each_second_and_on_shard_changes(
     stream: Stream, worker_and_snapshots: tuple[Worker, list[Snapshot]]
 ) -> None:
     worker, found = worker_and_snapshots

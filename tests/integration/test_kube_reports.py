@@ -46,7 +46,7 @@ def bench(control_plane: ControlPlane, served: Kube, tmp_path: Path) -> Iterator
     created.sink.close()
 
 
-def test_a_finding_is_one_report_and_one_event_until_it_is_resolved(bench: ApiServerSink) -> None:
+def test_a_finding_has_a_single_report_and_event_until_it_is_resolved(bench: ApiServerSink) -> None:
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": bench.node}}
     uid = bench.kube.create(node)["metadata"]["uid"]
     bench.update(opened())
@@ -90,7 +90,7 @@ def test_fifty_updates_are_few_writes(bench: ApiServerSink) -> None:
     assert bench.reasons() == ["AnomalyDetected", "AnomalyEscalated"]
 
 
-def test_what_repeats_is_a_series(bench: ApiServerSink) -> None:
+def test_repeated_events_form_a_series(bench: ApiServerSink) -> None:
     bench.update(opened())
     for severity in (Severity.HIGH, Severity.CRITICAL):
         bench.update(changed(severity=severity))
@@ -108,7 +108,9 @@ def test_an_event_on_a_pod_is_in_its_namespace(bench: ApiServerSink, namespace: 
     assert len(bench.events) == 1
 
 
-def test_the_largest_finding_is_taken_with_every_field_and_is_small(bench: ApiServerSink) -> None:
+def test_the_largest_finding_is_stored_completely_within_the_size_limit(
+    bench: ApiServerSink,
+) -> None:
     finding = replace(largest(), node_name=bench.node, id="cpu-largest")
     bench.sink.write(FindingUpdate(FindingChange.OPENED, finding))
     bench.idle()
@@ -119,7 +121,7 @@ def test_the_largest_finding_is_taken_with_every_field_and_is_small(bench: ApiSe
     assert len(json.dumps(stored, ensure_ascii=False, separators=(",", ":")).encode()) <= 8192
 
 
-def test_a_restart_finds_its_reports_and_opens_no_second_one(bench: ApiServerSink) -> None:
+def test_a_restarted_sink_adopts_its_reports(bench: ApiServerSink) -> None:
     bench.update(opened(), opened("gpu-1"))
     bench.idle()
     bench.sink.close()
@@ -133,7 +135,7 @@ def test_a_restart_finds_its_reports_and_opens_no_second_one(bench: ApiServerSin
     assert bench.reasons().count("AnomalyDetected") == 2
 
 
-def test_two_analyzers_in_turn_write_one_report(
+def test_two_analyzers_in_turn_write_the_same_report(
     bench: ApiServerSink, control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     bench.update(opened())
@@ -152,7 +154,7 @@ def test_two_analyzers_in_turn_write_one_report(
     first.close()
 
 
-def test_too_many_are_one_summary(
+def test_reports_above_the_limit_are_summarized(
     control_plane: ControlPlane, served: Kube, tmp_path: Path
 ) -> None:
     bench = ApiServerSink(control_plane, served, tmp_path, reports_per_minute=5)
@@ -172,7 +174,7 @@ def test_too_many_are_one_summary(
     bench.sink.close()
 
 
-def test_the_condition_of_a_node_leaves_others_alone(
+def test_the_condition_of_a_node_keeps_other_conditions(
     control_plane: ControlPlane, served: Kube, tmp_path: Path
 ) -> None:
     bench = ApiServerSink(control_plane, served, tmp_path, node_conditions=True)
@@ -195,7 +197,7 @@ def test_the_condition_of_a_node_leaves_others_alone(
     bench.sink.close()
 
 
-def test_the_telemetry_of_a_profile_is_taken_beside_what_the_operator_writes(
+def test_telemetry_and_operator_status_of_a_profile_coexist(
     bench: ApiServerSink,
 ) -> None:
     where = {
@@ -215,7 +217,7 @@ def test_the_telemetry_of_a_profile_is_taken_beside_what_the_operator_writes(
     api.close()
 
 
-def test_a_service_account_with_the_rights_of_an_analyzer_is_enough(
+def test_the_rights_of_an_analyzer_suffice(
     control_plane: ControlPlane, served: Kube, tmp_path: Path
 ) -> None:
     """And without a right to Events reports are written all the same."""
@@ -254,7 +256,7 @@ def _grant(kube: Kube, account: str, rules: list[Object]) -> None:
     })  # fmt: skip
 
 
-def test_what_an_earlier_analyzer_left_open_is_resolved(
+def test_reports_left_open_by_an_earlier_analyzer_are_resolved(
     bench: ApiServerSink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("reveal_analyzer.sinks.kube.observation.ORPHANED_S", 0.5)

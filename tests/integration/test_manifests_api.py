@@ -47,7 +47,7 @@ def pod_of(child: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", PROFILES)
-def test_strict_server_side_apply_takes_every_child(
+def test_strict_server_side_apply_accepts_every_manifest(
     kube: Kube, enforced: dict[str, str], name: str
 ) -> None:
     expected = manifests_in(enforced["privileged"], name)
@@ -89,7 +89,7 @@ def test_a_second_apply_changes_nothing(kube: Kube, enforced: dict[str, str]) ->
     assert [item["metadata"].get("generation") for item in second] == [None, 1, 1, 1]
 
 
-def test_profiles_as_the_api_server_gives_them_back_mean_the_same(
+def test_profiles_parse_the_same_after_the_api_server_stored_them(
     kube: Kube, enforced: dict[str, str]
 ) -> None:
     for name, written in PROFILES.items():
@@ -101,7 +101,7 @@ def test_profiles_as_the_api_server_gives_them_back_mean_the_same(
 
 @given(SPECS, NAMES_OF_PROFILES)
 @examples(25)
-def test_any_profile_that_is_taken_has_children_that_are(
+def test_manifests_of_any_accepted_profile_are_accepted(
     kube: Kube, enforced: dict[str, str], spec: dict[str, Any], name: str
 ) -> None:
     written = profile(spec, name)

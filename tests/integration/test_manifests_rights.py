@@ -60,7 +60,9 @@ def look(other: int) -> Iterator[capability_probe.Probe]:
     folder.rmdir()
 
 
-def test_the_capabilities_of_the_table_open_what_root_opens(look: capability_probe.Probe) -> None:
+def test_the_documented_capabilities_open_the_same_sources_as_root(
+    look: capability_probe.Probe,
+) -> None:
     everything, asked = look((capability_probe.ALL,)), look(ASKED)
     assert asked.missing.keys() == everything.missing.keys()
     assert asked.channels.keys() == everything.channels.keys()
@@ -70,7 +72,7 @@ def test_the_capabilities_of_the_table_open_what_root_opens(look: capability_pro
 
 
 @pytest.mark.parametrize("capability", ASKED)
-def test_without_one_of_them_just_that_is_lost_which_the_table_says(
+def test_a_missing_capability_loses_exactly_the_documented_sources(
     capability: str, look: capability_probe.Probe
 ) -> None:
     (need,) = (
@@ -87,9 +89,7 @@ def test_without_one_of_them_just_that_is_lost_which_the_table_says(
     assert lost == LOST[capability]
 
 
-def test_without_the_hosts_processes_nobody_knows_whose_they_are(
-    other: int, tmp_path: Path
-) -> None:
+def test_a_pid_namespace_hides_the_processes_of_cgroups(other: int, tmp_path: Path) -> None:
     """cgroup.procs shows processes outside the reader's PID namespace as 0."""
     observed = capability_probe.probe(tmp_path, ASKED, other, ("--pid", "--fork"))
     assert observed.facts["strangers"] > 0

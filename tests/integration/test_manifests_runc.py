@@ -68,7 +68,7 @@ def report(client: redis.Redis) -> dict[str, Any]:
     return heartbeat
 
 
-def test_capabilities_are_enough_for_what_privileged_sees(
+def test_capabilities_give_the_same_sources_as_privileged(
     tmp_path: Path, redis_launcher: RedisLauncher
 ) -> None:
     """Under a read-only root, with the probes of the manifest, and nothing of the host writable."""

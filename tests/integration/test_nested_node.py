@@ -51,7 +51,7 @@ def joined(path: str) -> list[str]:
     return [str(ROOT / each / path[1:] / "cgroup.procs") for each in CONTROLLERS]
 
 
-def test_its_subjects_are_its_own_alone(node: str, tmp_path: Path) -> None:
+def test_a_nested_node_lists_only_its_own_subjects(node: str, tmp_path: Path) -> None:
     work = [
         subprocess.Popen([sys.executable, "-c", WORK, "cpu", "60", *joined(path)])
         for path in (f"{node}{POD}", f"{node}-other")

@@ -51,7 +51,7 @@ def busy(seconds: float) -> None:
         pass
 
 
-def test_a_cpus_own_work_is_counted(cpu: int) -> None:
+def test_work_on_a_cpu_is_counted(cpu: int) -> None:
     counted = group(cpu, [TASK_CLOCK, SWITCHES])
     try:
         before = counted.read()
@@ -68,7 +68,7 @@ def test_a_cpus_own_work_is_counted(cpu: int) -> None:
     assert steps == (after[0] - before[0], after[1] - before[1])
 
 
-def test_an_event_the_kernel_does_not_know_is_left_out(cpu: int) -> None:
+def test_events_unknown_to_the_kernel_are_omitted(cpu: int) -> None:
     counted = group(cpu, [SWITCHES, UNKNOWN, TASK_CLOCK])
     try:
         assert counted.events == [SWITCHES, TASK_CLOCK]
@@ -127,7 +127,7 @@ def test_the_tsc_has_the_same_rate_on_all_cpus() -> None:
     assert steps[-1] == sum(steps[:-1])
 
 
-def test_cpus_that_change_are_learned(tmp_path: Path) -> None:
+def test_cpu_hotplug_is_followed(tmp_path: Path) -> None:
     first = min(os.sched_getaffinity(0))
     group(first, [SWITCHES]).close()
 
@@ -210,7 +210,7 @@ def cgroup() -> Iterator[Path]:
 
 
 @pytest.mark.root
-def test_a_cgroups_own_work_is_counted(cgroup: Path, cpu: int) -> None:
+def test_work_in_a_cgroup_is_counted(cgroup: Path, cpu: int) -> None:
     """The cgroup's time enabled begins at the uptime: only steps say anything."""
     directory = os.open(cgroup, os.O_RDONLY)
     try:
@@ -278,7 +278,7 @@ def test_busy_share_and_clock_on_a_kernel_that_names_them(tmp_path: Path) -> Non
     assert after > before
 
 
-def test_what_cannot_be_counted_costs_nothing_else(cpu: int) -> None:
+def test_an_unavailable_event_does_not_affect_other_events(cpu: int) -> None:
     device = pmu_devices(Path("/sys")).get("msr")
     if device is None:
         pytest.skip("there is no msr PMU")

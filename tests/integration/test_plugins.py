@@ -141,7 +141,9 @@ def test_an_example_imports_the_public_module_alone(module: str) -> None:
     assert {name.name for node in imported for name in node.names} <= set(plugin.__all__)
 
 
-def test_the_catalogue_and_the_command_line_know_it(plugged: dict[str, str], host: Path) -> None:
+def test_the_catalogue_and_the_command_line_list_a_plugin_metric(
+    plugged: dict[str, str], host: Path
+) -> None:
     roots = [f"--{name}-root={host / name}" for name in ("proc", "sys", "cgroup")]
     output = python(plugged, "-m", "reveal_cli", "catalog", "--json", *roots)
     channels = {row["channel"]: row for row in json.loads(output.stdout)["channels"]}
@@ -152,9 +154,7 @@ def test_the_catalogue_and_the_command_line_know_it(plugged: dict[str, str], hos
     assert channels["storage.nfs.retransmissions"]["source"] == "nfs"
 
 
-def test_it_goes_over_the_wire_and_into_the_features(
-    plugged: dict[str, str], tmp_path: Path
-) -> None:
+def test_a_plugin_metric_reaches_the_features(plugged: dict[str, str], tmp_path: Path) -> None:
     found = script_output(plugged, TO_THE_FEATURES, str(tmp_path / "host"))
     assert found["wire"][1:] == ["70", "70", "70"]
     assert f"{LABEL}__mean" in found["columns"]
@@ -169,9 +169,7 @@ def test_a_metric_that_hurts_raises_a_finding(plugged: dict[str, str]) -> None:
     assert findings[-1]["evidence"][0]["knownAs"] == "rpc retrans"
 
 
-def test_a_platform_of_the_sites_own_is_counted_by_its_table(
-    plugged: dict[str, str], tmp_path: Path
-) -> None:
+def test_a_plugin_platform_uses_its_event_table(plugged: dict[str, str], tmp_path: Path) -> None:
     host = str(tmp_path / "h")
     assert "memory.pmu.stalls" not in script_output(
         plugged | {"REVEAL_PLUGINS": ""}, TO_THE_EVENTS, host

@@ -92,7 +92,7 @@ def pod(tmp_path: Path, redis_launcher: Callable[..., Any]) -> Pod:
 
 
 @pytest.mark.parametrize("module", [COLLECTOR, ANALYZER])
-def test_it_lives_at_once_and_is_ready_when_redis_is_there(pod: Pod, module: str) -> None:
+def test_a_process_is_live_immediately_and_ready_with_redis(pod: Pod, module: str) -> None:
     pod.server.stop()
     with pod.running(module) as process:
         wait_until(lambda: answer(pod.port, "/healthz")[0] == 200, "it lives")
@@ -120,7 +120,7 @@ def test_it_lives_at_once_and_is_ready_when_redis_is_there(pod: Pod, module: str
     assert not process.has_logged("Traceback")
 
 
-def test_an_analyzer_that_is_ready_has_loaded_what_a_finding_takes(pod: Pod) -> None:
+def test_a_ready_analyzer_has_loaded_the_detectors(pod: Pod) -> None:
     """It is seconds' worth, in which no node would be judged and no lease renewed."""
     with pod.running(ANALYZER) as process:
         wait_until(lambda: pod.is_ready, "it is ready")
@@ -128,7 +128,7 @@ def test_an_analyzer_that_is_ready_has_loaded_what_a_finding_takes(pod: Pod) -> 
         assert process.end() == 0
 
 
-def test_the_collector_is_who_the_environment_says(pod: Pod) -> None:
+def test_the_collector_takes_its_identity_from_the_environment(pod: Pod) -> None:
     with pod.running(COLLECTOR) as process:
         wait_until(pod.sequences, "a slice came")
         with pod.client as client:
@@ -136,7 +136,7 @@ def test_the_collector_is_who_the_environment_says(pod: Pod) -> None:
         assert process.end() == 0
 
 
-def test_a_process_that_stands_still_is_no_longer_alive(pod: Pod) -> None:
+def test_a_stopped_process_fails_its_liveness_check(pod: Pod) -> None:
     with pod.running(COLLECTOR) as process:
         wait_until(lambda: pod.is_ready, "it is ready")
         os.kill(process.pid, signal.SIGSTOP)
@@ -146,7 +146,7 @@ def test_a_process_that_stands_still_is_no_longer_alive(pod: Pod) -> None:
         assert process.end() == 0
 
 
-def test_what_waits_is_delivered_before_the_end(pod: Pod) -> None:
+def test_buffered_slices_are_delivered_before_exit(pod: Pod) -> None:
     with pod.running(COLLECTOR) as process:
         wait_until(pod.sequences, "a slice came")
         client = pod.client
@@ -166,7 +166,7 @@ def test_what_waits_is_delivered_before_the_end(pod: Pod) -> None:
 
 
 @pytest.mark.parametrize("module", [COLLECTOR, ANALYZER])
-def test_a_second_signal_ends_it_at_once(pod: Pod, module: str) -> None:
+def test_a_second_signal_ends_the_process_immediately(pod: Pod, module: str) -> None:
     with pod.running(module, "--drain-seconds", "60") as process:
         wait_until(lambda: pod.is_ready, "it is ready")
         server = _server_pid(pod)
@@ -182,7 +182,7 @@ def test_a_second_signal_ends_it_at_once(pod: Pod, module: str) -> None:
     assert code == 128 + signal.SIGTERM or (module == ANALYZER and code == 0)
 
 
-def test_the_end_takes_no_longer_than_told(pod: Pod) -> None:
+def test_shutdown_takes_no_longer_than_drain_seconds(pod: Pod) -> None:
     with pod.running(COLLECTOR, "--drain-seconds", "1") as process:
         wait_until(lambda: pod.is_ready, "it is ready")
         pod.server.stop()
@@ -193,7 +193,7 @@ def test_the_end_takes_no_longer_than_told(pod: Pod) -> None:
     assert process.has_logged("could not be delivered before the end")
 
 
-def test_two_collectors_of_a_node_share_a_port_in_peace(pod: Pod, tmp_path: Path) -> None:
+def test_a_second_collector_runs_without_the_taken_metrics_port(pod: Pod, tmp_path: Path) -> None:
     second = tmp_path / "second"
     second.mkdir()
     with pod.running(COLLECTOR) as first:
@@ -210,7 +210,7 @@ def test_two_collectors_of_a_node_share_a_port_in_peace(pod: Pod, tmp_path: Path
 
 
 @pytest.mark.parametrize("module", [COLLECTOR, ANALYZER])
-def test_promtool_has_nothing_to_say_of_either(pod: Pod, module: str) -> None:
+def test_promtool_accepts_the_metrics_of_both_processes(pod: Pod, module: str) -> None:
     if shutil.which("promtool") is None:
         pytest.skip("no promtool on PATH (Debian, Ubuntu: apt install prometheus)")
     with pod.running(module) as process:
@@ -225,7 +225,7 @@ def test_promtool_has_nothing_to_say_of_either(pod: Pod, module: str) -> None:
 
 
 @pytest.mark.parametrize("module", [COLLECTOR, ANALYZER])
-def test_a_run_folder_that_is_not_there_is_one_sentence(pod: Pod, module: str) -> None:
+def test_a_missing_run_folder_gives_a_single_sentence(pod: Pod, module: str) -> None:
     pod.run.rmdir()
     with pod.running(module) as process:
         assert process.process.wait(20) == 1

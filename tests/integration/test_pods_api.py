@@ -121,7 +121,7 @@ def test_pods_are_listed_then_followed(server: Server, pods: ApiPods) -> None:
     assert set(server.tokens) == {"Bearer secret"}
 
 
-def test_a_watch_goes_on_where_the_last_one_ended(server: Server, pods: ApiPods) -> None:
+def test_a_watch_resumes_at_the_last_resource_version(server: Server, pods: ApiPods) -> None:
     pods.start(lambda: None)
     wait_until(lambda: len(server.asked) == 2)
     server.events.put(event("BOOKMARK", {"metadata": {"resourceVersion": "77"}}))
@@ -132,7 +132,9 @@ def test_a_watch_goes_on_where_the_last_one_ended(server: Server, pods: ApiPods)
 
 
 @pytest.mark.parametrize("gone", ["event", "answer"])
-def test_a_version_that_is_gone_makes_a_new_list(server: Server, pods: ApiPods, gone: str) -> None:
+def test_an_expired_resource_version_causes_a_new_list(
+    server: Server, pods: ApiPods, gone: str
+) -> None:
     server.pods = [pod("a", "u1", 5)]
     pods.start(lambda: None)
     wait_until(lambda: names(pods) == {"a"})
@@ -149,7 +151,7 @@ def test_a_version_that_is_gone_makes_a_new_list(server: Server, pods: ApiPods, 
     wait_until(lambda: names(pods) == {"b"})
 
 
-def test_an_api_that_is_away_leaves_the_last_list_and_says_so(
+def test_an_unreachable_api_keeps_the_last_list_and_reports_an_error(
     server: Server, pods: ApiPods
 ) -> None:
     server.pods = [pod("a", "u1", 5)]
@@ -164,7 +166,7 @@ def test_an_api_that_is_away_leaves_the_last_list_and_says_so(
     wait_until(lambda: pods.health_error == "")
 
 
-def test_what_is_no_event_is_no_end(
+def test_an_invalid_event_does_not_end_the_watch(
     server: Server, pods: ApiPods, caplog: pytest.LogCaptureFixture
 ) -> None:
     server.pods = [pod("a", "u1", 5)]
@@ -179,7 +181,7 @@ def test_what_is_no_event_is_no_end(
     wait_until(lambda: names(pods) == {"a", "b"})
 
 
-def test_stopping_ends_a_waiting_watch_at_once(server: Server, pods: ApiPods) -> None:
+def test_stopping_ends_an_idle_watch_immediately(server: Server, pods: ApiPods) -> None:
     pods.start(lambda: None)
     wait_until(lambda: len(server.asked) == 2)
     began = time.monotonic()
@@ -188,7 +190,7 @@ def test_stopping_ends_a_waiting_watch_at_once(server: Server, pods: ApiPods) ->
     assert pods.health_error == ""
 
 
-def test_outside_of_a_cluster_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outside_a_cluster_the_error_is_explicit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     with pytest.raises(OSError, match="does not run in a pod"):
         ApiAccess.in_cluster()

@@ -105,7 +105,7 @@ def watched(control_plane: ControlPlane, node: str, tmp_path: Path) -> Iterator[
     created.pods.stop()
 
 
-def test_pods_of_the_node_are_followed_with_no_other_right(
+def test_watching_pods_needs_only_its_documented_rights(
     watched: Watched, kube: Kube, namespace: str, node: str
 ) -> None:
     watched.token.write_text(account(kube, namespace))
@@ -123,7 +123,7 @@ def test_pods_of_the_node_are_followed_with_no_other_right(
     assert watched.pods.health_error == ""
 
 
-def test_a_right_that_lacks_is_said_and_used_once_it_is_there(
+def test_a_missing_right_is_reported_and_used_once_it_is_granted(
     watched: Watched, kube: Kube, namespace: str, node: str
 ) -> None:
     watched.token.write_text(account(kube, namespace))
@@ -135,7 +135,7 @@ def test_a_right_that_lacks_is_said_and_used_once_it_is_there(
     wait_until(lambda: watched.pods.health_error == "", "no trouble")
 
 
-def test_a_token_that_ran_out_is_read_anew_when_the_kubelet_renewed_it(
+def test_an_expired_token_is_replaced_once_the_kubelet_renewed_it(
     watched: Watched, kube: Kube, namespace: str, node: str
 ) -> None:
     good = account(kube, namespace)
@@ -149,13 +149,13 @@ def test_a_token_that_ran_out_is_read_anew_when_the_kubelet_renewed_it(
     assert good not in repr(watched.pods.health_error)
 
 
-def test_without_a_token_file_it_says_so(watched: Watched) -> None:
+def test_a_missing_token_file_is_reported(watched: Watched) -> None:
     watched.pods.start(lambda: None)
     wait_until(lambda: str(watched.token) in watched.pods.health_error, "the file")
 
 
 @pytest.mark.slow
-def test_an_api_server_that_is_away_leaves_the_last_list(
+def test_an_unreachable_api_server_keeps_the_last_list(
     launch_control_plane: Launcher, node: str, tmp_path: Path
 ) -> None:
     plane = launch_control_plane(controllers=False)
@@ -178,7 +178,7 @@ def test_an_api_server_that_is_away_leaves_the_last_list(
         watched.pods.stop()
 
 
-def test_a_pod_needs_no_setting(
+def test_the_pod_api_is_found_without_settings(
     control_plane: ControlPlane,
     kube: Kube,
     namespace: str,
@@ -208,7 +208,7 @@ class TestCgroups:
 
     pytestmark = [*NEEDED, pytest.mark.timeout(120)]
 
-    def test_work_in_a_pods_cgroup_is_the_pods_by_name(
+    def test_work_in_the_cgroup_of_a_pod_is_attributed_to_the_pod(
         self, watched: Watched, kube: Kube, namespace: str, node: str, tmp_path: Path
     ) -> None:
         watched.token.write_text(account(kube, namespace))

@@ -100,7 +100,7 @@ def test_pods_are_measured_as_the_kernel_counts_them(
 
 
 @pytest.mark.timeout(90)
-def test_fifths_of_a_tick_add_up_to_the_tick(
+def test_the_parts_of_a_tick_add_up_to_the_tick(
     start: Callable[[PodSpec, str], None], tmp_path: Path
 ) -> None:
     listed = tmp_path / "pods.json"

@@ -50,7 +50,7 @@ def collector(*flags: str, **environment: str) -> Iterator[subprocess.Popen[byte
             process.terminate()
 
 
-def test_a_file_holds_it(guarded: tuple[redis.Redis, str], tmp_path: Path) -> None:
+def test_the_password_is_read_from_a_file(guarded: tuple[redis.Redis, str], tmp_path: Path) -> None:
     client, url = guarded
     file = tmp_path / "url"
     file.write_text(url + "\n")
@@ -59,7 +59,9 @@ def test_a_file_holds_it(guarded: tuple[redis.Redis, str], tmp_path: Path) -> No
         assert "cret" not in command_line(process.pid)
 
 
-def test_the_environment_holds_it_and_a_flag_wins(guarded: tuple[redis.Redis, str]) -> None:
+def test_the_password_is_read_from_the_environment_and_a_flag_wins(
+    guarded: tuple[redis.Redis, str],
+) -> None:
     client, url = guarded
     with collector(**{REDIS_VARIABLE: url}):
         await_slices(client)
@@ -68,14 +70,14 @@ def test_the_environment_holds_it_and_a_flag_wins(guarded: tuple[redis.Redis, st
         await_slices(client)
 
 
-def test_the_collector_of_a_scan_gets_it_so(guarded: tuple[redis.Redis, str]) -> None:
+def test_a_scan_passes_the_password_to_its_collector(guarded: tuple[redis.Redis, str]) -> None:
     client, url = guarded
     with CollectorSupervisor(FLAGS, url) as supervisor:
         await_slices(client)
         assert "cret" not in command_line(supervisor.process.pid)
 
 
-def test_a_recording_goes_nowhere_else(
+def test_a_recording_is_not_sent_to_redis(
     guarded: tuple[redis.Redis, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client, url = guarded

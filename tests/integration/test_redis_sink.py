@@ -104,7 +104,7 @@ def test_an_outage_loses_nothing_that_fits_the_buffer(redis_launcher: Any) -> No
         assert sink.health().dropped == 0
 
 
-def test_the_oldest_go_when_the_buffer_is_full_and_are_counted(redis_launcher: Any) -> None:
+def test_a_full_buffer_drops_and_counts_the_oldest_slices(redis_launcher: Any) -> None:
     server = redis_launcher()
     server.stop()
     with running(settings(server.socket, buffer_seconds=5)) as sink:
@@ -123,7 +123,7 @@ def test_the_oldest_go_when_the_buffer_is_full_and_are_counted(redis_launcher: A
         (("REPLICAOF", "127.0.0.1", "1"), ("REPLICAOF", "NO", "ONE"), "read only|READONLY"),
     ],
 )
-def test_a_redis_that_refuses_is_tried_again_and_gets_all_in_order(
+def test_refused_slices_are_retried_in_order(
     redis_server: Path,
     break_it: tuple[str, ...],
     fix: tuple[str, ...],

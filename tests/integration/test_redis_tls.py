@@ -81,7 +81,9 @@ def is_worked(guarded: Guarded, module: str) -> bool:
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_secret_and_certificate_let_both_in(guarded: Guarded, module: str, tmp_path: Path) -> None:
+def test_collector_and_analyzer_connect_with_secret_and_certificate(
+    guarded: Guarded, module: str, tmp_path: Path
+) -> None:
     environment = guarded.environment(module)
     with running(module, tmp_path, *FLAGS[module], environment=environment) as process:
         wait_until(lambda: is_worked(guarded, module), "work is done")
@@ -124,7 +126,7 @@ def test_a_certificate_is_not_verified_if_disabled(
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_a_part_of_a_cluster_is_refused_in_a_sentence(
+def test_a_cluster_node_is_refused_with_a_clear_message(
     redis_launcher: Callable[..., Any], module: str, tmp_path: Path
 ) -> None:
     port, bus = free_port(), free_port()

@@ -103,7 +103,7 @@ def test_a_scan_sees_this_host_and_analyze_agrees(host: Host, tmp_path: Path) ->
 @pytest.mark.slow
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_at_any_moment_ends_it_cleanly(
+def test_a_signal_ends_a_scan_cleanly_at_any_time(
     host: Host, tmp_path: Path, number: signal.Signals
 ) -> None:
     moments = random.Random(number).sample(range(20, 400), 6)
@@ -138,7 +138,7 @@ def test_two_scans_at_once_do_not_disturb_each_other(host: Host, tmp_path: Path)
 
 @pytest.mark.slow
 @pytest.mark.timeout(60)
-def test_the_same_directory_is_refused_to_the_second(host: Host, tmp_path: Path) -> None:
+def test_a_second_scan_cannot_use_the_same_directory(host: Host, tmp_path: Path) -> None:
     (tmp_path / RECORDING).write_bytes(b"precious")
     scan = host.start("--output", str(tmp_path))
     _, warned = scan.communicate(timeout=20)
@@ -173,7 +173,7 @@ def test_a_killed_helper_is_started_again(
 @pytest.mark.slow
 @pytest.mark.root
 @pytest.mark.timeout(60)
-def test_a_full_disk_is_said_once_and_the_scan_goes_on(host: Host, tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_once_and_the_scan_continues(host: Host, tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(disk)]

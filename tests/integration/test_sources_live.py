@@ -192,7 +192,7 @@ def test_tcp_sockets_are_found_in_their_states() -> None:
     assert during["network.tcp.receive_queue"] >= 5
 
 
-def test_what_a_closed_connection_still_sends_nobody_waits_for() -> None:
+def test_data_of_a_closed_connection_is_not_counted_as_queued() -> None:
     source = source_of("tcpdiag")
     with socket.create_server(("127.0.0.1", 0)) as server:
         client = socket.create_connection(server.getsockname())
@@ -253,7 +253,7 @@ def test_packets_that_a_rate_limit_delays_are_those_of_tc(limited: str) -> None:
     assert found[f"network.qdisc.backlog{{{limited}}}"] == pytest.approx(tc["backlog"], rel=0.2)
 
 
-def test_more_sockets_than_bearable_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_sockets_than_the_limit_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reveal_collector.sources.tcpdiag.MAX_SOCKETS", 2)
     source = source_of("tcpdiag")
     with socket.create_server(("127.0.0.1", 0)) as server:

@@ -45,7 +45,7 @@ def test_slices_come_once_in_order_with_levels_restored(stream: Stream) -> None:
     assert beats(reader) == []
 
 
-def test_what_is_not_acknowledged_stays_pending_and_comes_to_the_next(stream: Stream) -> None:
+def test_unacknowledged_slices_stay_pending_and_go_to_the_next_owner(stream: Stream) -> None:
     stream.send(*(message("n", sequence) for sequence in range(4)))
     reader = stream.reader("same")
     got = read(reader, count(4), ack=False)
@@ -57,7 +57,7 @@ def test_what_is_not_acknowledged_stays_pending_and_comes_to_the_next(stream: St
     assert stream.pending("n") == 0
 
 
-def test_what_was_read_together_comes_in_the_portions_asked_for_and_is_acknowledged_together(
+def test_a_batch_is_returned_in_portions_and_acknowledged_together(
     stream: Stream,
 ) -> None:
     stream.send(*(message("n", sequence) for sequence in range(7)))
@@ -75,7 +75,7 @@ def test_what_was_read_together_comes_in_the_portions_asked_for_and_is_acknowled
     assert stream.pending("n") == 0
 
 
-def test_what_is_done_with_in_a_moment_is_acknowledged_together(stream: Stream) -> None:
+def test_acknowledgements_are_batched(stream: Stream) -> None:
     reader = stream.reader(ack_seconds=1e9, timing=RARELY)
     for sequence in range(3):
         stream.send(message("n", sequence))
@@ -94,14 +94,14 @@ def test_repeats_are_dropped_and_acknowledged(stream: Stream) -> None:
     assert stream.pending("n") == 0
 
 
-def test_gaps_are_told_and_counted(stream: Stream) -> None:
+def test_gaps_are_reported_and_counted(stream: Stream) -> None:
     stream.send(message("n", 10), message("n", 11), message("n", 15))
     reader = stream.reader()
     assert [item.gap for item in read(reader, count(3))] == [0, 0, 3]
     assert reader.counts.missing == 3
 
 
-def test_restarts_are_told_apart_from_repeats(stream: Stream) -> None:
+def test_restarts_are_distinguished_from_repeats(stream: Stream) -> None:
     later = T0 + 900 * 10**9
     stream.send(
         message("n", 800),
@@ -115,7 +115,7 @@ def test_restarts_are_told_apart_from_repeats(stream: Stream) -> None:
     assert reader.counts.missing == 0
 
 
-def test_garbage_is_refused_counted_and_stops_nobody(
+def test_invalid_messages_are_counted_and_skipped(
     stream: Stream, caplog: pytest.LogCaptureFixture
 ) -> None:
     stream.send(message("n", 0))
@@ -159,7 +159,7 @@ def test_slices_wait_in_order_for_their_table(stream: Stream) -> None:
     assert stream.pending("n") == 0
 
 
-def test_a_table_that_never_comes_is_given_up(
+def test_slices_are_dropped_if_their_table_never_comes(
     stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("reveal_analyzer.stream.channel_tables.WAIT_SECONDS", 0.0)
@@ -173,7 +173,7 @@ def test_a_table_that_never_comes_is_given_up(
     assert stream.pending("n") == 0
 
 
-def test_more_waiting_than_there_is_room_drops_the_oldest(
+def test_a_full_waiting_queue_drops_the_oldest(
     stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("reveal_analyzer.stream.channel_tables.MAX_WAITING", 3)
@@ -185,7 +185,7 @@ def test_more_waiting_than_there_is_room_drops_the_oldest(
     assert node_sequences(read(reader, count(3))) == [("n", 2), ("n", 3), ("n", 4)]
 
 
-def test_a_key_that_is_no_stream_costs_only_its_shard(
+def test_a_key_of_a_wrong_type_affects_only_its_shard(
     stream: Stream, caplog: pytest.LogCaptureFixture
 ) -> None:
     other = next(f"m{i}" for i in range(99) if names.shard(f"m{i}") != names.shard("n"))
@@ -196,7 +196,7 @@ def test_a_key_that_is_no_stream_costs_only_its_shard(
     assert "is not a stream" in caplog.text
 
 
-def test_a_backlog_over_many_batches_comes_whole(stream: Stream) -> None:
+def test_a_backlog_of_many_batches_is_read_completely(stream: Stream) -> None:
     first, second = nodes_of_same_shard()
     with stream.client.pipeline(transaction=False) as pipe:
         for sequence in range(700):
@@ -219,7 +219,7 @@ def test_a_backlog_over_many_batches_comes_whole(stream: Stream) -> None:
     assert stream.pending(first) == 0
 
 
-def test_a_server_that_takes_one_key_a_command_is_asked_stream_by_stream(
+def test_a_redis_cluster_is_read_stream_by_stream(
     redis_launcher: Callable[..., Any], stack: ExitStack
 ) -> None:
     """As a managed Redis of one shard in cluster mode is, or a proxy."""

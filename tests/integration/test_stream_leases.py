@@ -26,7 +26,7 @@ from support.redis_streams import (
 )
 
 
-def test_one_analyzer_owns_all_shards_within_a_second(stream: Stream) -> None:
+def test_a_single_analyzer_owns_all_shards_within_a_second(stream: Stream) -> None:
     reader = stream.reader(timing=LeaseTiming())
     began = time.monotonic()
     reader.poll()
@@ -35,7 +35,7 @@ def test_one_analyzer_owns_all_shards_within_a_second(stream: Stream) -> None:
     assert time.monotonic() - began < 1
 
 
-def test_two_share_the_shards_by_rank(stream: Stream) -> None:
+def test_two_analyzers_share_the_shards_by_rank(stream: Stream) -> None:
     first, two = stream.reader("one"), stream.reader("two")
     deadline = time.monotonic() + 5
     while set(first.shards) & set(two.shards) or len(first.shards) + len(two.shards) < names.SHARDS:
@@ -51,7 +51,7 @@ def test_two_share_the_shards_by_rank(stream: Stream) -> None:
 
 
 @pytest.mark.slow
-def test_by_the_times_as_they_are_another_takes_over_within_ten_seconds(stream: Stream) -> None:
+def test_default_timing_allows_takeover_within_ten_seconds(stream: Stream) -> None:
     dead, heir = (
         stream.reader("dead", timing=LeaseTiming()),
         stream.reader("heir", timing=LeaseTiming()),
@@ -95,7 +95,7 @@ def test_a_dead_analyzers_shards_and_unfinished_slices_are_taken_over(stream: St
     assert dead.lost_nodes() == []
 
 
-def test_a_closed_analyzers_shards_go_over_at_once(stream: Stream) -> None:
+def test_shards_of_a_closed_analyzer_are_taken_over_immediately(stream: Stream) -> None:
     first, two = stream.reader("one", timing=LeaseTiming()), stream.reader("two", timing=QUICK)
     first.poll()
     two.poll()
@@ -104,7 +104,7 @@ def test_a_closed_analyzers_shards_go_over_at_once(stream: Stream) -> None:
     read(two, lambda _: len(two.shards) == names.SHARDS, seconds=2)
 
 
-def test_a_lease_is_never_renewed_once_another_holds_it(stream: Stream) -> None:
+def test_a_lease_of_another_owner_is_never_renewed(stream: Stream) -> None:
     reader = stream.reader("one")
     reader.poll()
     key = names.owner_key("default", 5)
@@ -130,7 +130,7 @@ def test_trimmed_pending_entries_are_cleared(stream: Stream) -> None:
     assert stream.pending("n") == 0
 
 
-def test_own_pending_that_was_trimmed_is_acknowledged(stream: Stream) -> None:
+def test_trimmed_own_pending_entries_are_acknowledged(stream: Stream) -> None:
     stream.send(message("n", 0))
     reader = stream.reader("me")
     read(reader, count(1), ack=False)
@@ -140,7 +140,7 @@ def test_own_pending_that_was_trimmed_is_acknowledged(stream: Stream) -> None:
     read(again, lambda _: stream.pending("n") == 0)
 
 
-def test_a_vanished_group_is_made_again_and_nothing_comes_twice(stream: Stream) -> None:
+def test_a_lost_consumer_group_is_recreated_without_repeats(stream: Stream) -> None:
     stream.send(message("n", 0), message("n", 1))
     reader = stream.reader()
     read(reader, count(2))
@@ -151,7 +151,7 @@ def test_a_vanished_group_is_made_again_and_nothing_comes_twice(stream: Stream) 
     assert reader.status()["groups_recreated"] >= 1
 
 
-def test_an_outage_is_waited_out_and_an_empty_redis_works_on(
+def test_reading_resumes_after_an_outage_on_an_empty_redis(
     redis_launcher: Callable[..., Any], stack: ExitStack
 ) -> None:
     server = redis_launcher()
@@ -188,7 +188,7 @@ def lose_next_reply(reader: StreamReader, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(reader._consumer, "fresh", lose)
 
 
-def test_acknowledgements_given_during_an_outage_are_sent_after_it(
+def test_acknowledgements_during_an_outage_are_sent_after_it(
     stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stream.send(message("n", 0))
@@ -203,7 +203,7 @@ def test_acknowledgements_given_during_an_outage_are_sent_after_it(
     assert reader.connected
 
 
-def test_entries_of_a_lost_reply_come_with_the_next(
+def test_entries_of_a_lost_reply_come_with_the_next_read(
     stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stream.send(message("n", 0))
@@ -217,7 +217,7 @@ def test_entries_of_a_lost_reply_come_with_the_next(
     assert stream.pending("n") == 0
 
 
-def test_no_redis_at_all_is_a_state_not_an_error(tmp_path: Path) -> None:
+def test_an_unreachable_redis_is_a_state_not_an_error(tmp_path: Path) -> None:
     reader = StreamReader(AnalyzerSettings(redis_url=f"unix://{tmp_path}/none.sock"), "one")
     assert reader.poll() == []
     assert not reader.connected
@@ -225,7 +225,7 @@ def test_no_redis_at_all_is_a_state_not_an_error(tmp_path: Path) -> None:
     reader.close()
 
 
-def test_slices_in_hand_are_neither_repeated_nor_acknowledged_after_an_error(
+def test_unprocessed_slices_are_neither_repeated_nor_acknowledged_after_an_error(
     stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stream.send(message("n", 0), message("n", 1))
@@ -239,7 +239,7 @@ def test_slices_in_hand_are_neither_repeated_nor_acknowledged_after_an_error(
     assert stream.pending("n") == 0
 
 
-def test_a_full_redis_still_gives_what_it_holds(
+def test_a_full_redis_still_serves_stored_slices(
     redis_launcher: Callable[..., Any], stack: ExitStack
 ) -> None:
     server = redis_launcher()

@@ -77,7 +77,7 @@ def test_task_clock_is_the_cpu_time_of_the_cgroup(cgroup: Path) -> None:
     assert (read[f"cpu.subject.context_switches{{/{FOLDER}}}"] or 0) > 0
 
 
-def test_a_cgroup_that_is_gone_costs_its_own_columns_only(cgroup: Path) -> None:
+def test_a_removed_cgroup_drops_only_its_own_columns(cgroup: Path) -> None:
     inner = cgroup / "inner"
     inner.mkdir()
     tracker = SubjectTracker({"unified": cgroup.parent}, SubjectSelection())

@@ -44,7 +44,7 @@ def on_a_disk(folder: Path) -> bool:
     return os.major(folder.stat().st_dev) != 0
 
 
-def test_what_is_written_is_told_to_the_page(cgroup: Path, tmp_path: Path) -> None:
+def test_written_bytes_are_counted_to_the_page(cgroup: Path, tmp_path: Path) -> None:
     if not on_a_disk(tmp_path):
         pytest.skip("the temporary folder is on no disk")
     file = tmp_path / "data"

@@ -95,7 +95,9 @@ class Bench:
         return value
 
 
-def test_findings_go_out_before_slices_are_acknowledged(stream: Stream, tmp_path: Path) -> None:
+def test_findings_are_written_before_slices_are_acknowledged(
+    stream: Stream, tmp_path: Path
+) -> None:
     stream.send(*(message("n", sequence) for sequence in range(7)))
     bench = Bench(stream, tmp_path / "f.jsonl")
     pending_before: list[int] = []
@@ -116,7 +118,7 @@ def test_findings_go_out_before_slices_are_acknowledged(stream: Stream, tmp_path
     bench.worker.close()
 
 
-def test_what_is_set_up_badly_is_found_and_its_mending_too(
+def test_a_bad_configuration_opens_a_finding_and_its_fix_resolves_it(
     stream: Stream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(feed, "REFRESH_SECONDS", 0.0)
@@ -150,7 +152,7 @@ def test_a_verdict_is_timed_from_the_last_tick(stream: Stream, tmp_path: Path) -
     assert 100 <= bench.metric("reveal_verdict_seconds_sum") <= 100 + time.time() - began
 
 
-def test_a_failing_node_begins_anew_and_stops_no_other(
+def test_a_failed_analysis_is_reset_and_other_nodes_continue(
     stream: Stream, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     stream.send(*(message("bad", sequence) for sequence in range(11, 16)))
@@ -182,7 +184,9 @@ def test_a_failing_sink_stops_neither_slices_nor_the_other_sinks(
     assert bench.metrics.registry.get_sample_value("reveal_findings_total", labels) == 1
 
 
-def test_an_heir_fills_its_windows_and_opens_nothing_twice(stream: Stream, tmp_path: Path) -> None:
+def test_a_new_owner_fills_its_windows_and_opens_nothing_twice(
+    stream: Stream, tmp_path: Path
+) -> None:
     stream.send(*(message("n", sequence) for sequence in range(7)))
     first = Bench(stream, tmp_path / "f.jsonl", "first")
     first.turn_until(lambda: len(first.recorders) == 1 and len(first.recorders[0].analyzed) == 7)
@@ -219,7 +223,7 @@ def _analyzer(*flags: str) -> subprocess.Popen[str]:
         (["--redis", "unix:///x", "--sensitivity", "Huge"], 2, "invalid choice"),
     ],
 )
-def test_bad_usage_is_one_sentence(
+def test_wrong_flags_give_a_single_sentence(
     flags: list[str], code: int, logged: str, tmp_path: Path
 ) -> None:
     settings = {"redisUrl": "unix:///x", "hypotheses": [str(tmp_path / "none.yaml")]}

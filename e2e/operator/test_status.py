@@ -28,7 +28,7 @@ from support.operator_harness import (
 pytestmark = pytest.mark.timeout(240)
 
 
-def test_a_bad_spec_is_a_condition_and_one_event(stage: OperatorHarness) -> None:
+def test_a_bad_spec_sets_a_condition_and_a_single_event(stage: OperatorHarness) -> None:
     name = stage.apply({"collector": {"sources": {"include": ["no-such-source"]}}})
 
     def rejected() -> Object:
@@ -52,7 +52,7 @@ def test_a_bad_spec_is_a_condition_and_one_event(stage: OperatorHarness) -> None
     assert condition(found, "SpecAccepted")["status"] == "True"
 
 
-def test_a_rejected_edit_keeps_what_runs(stage: OperatorHarness) -> None:
+def test_a_rejected_edit_keeps_the_running_objects(stage: OperatorHarness) -> None:
     name = stage.apply()
     stage.reconciled(name)
     before = stage.daemon_set(name)
@@ -63,7 +63,7 @@ def test_a_rejected_edit_keeps_what_runs(stage: OperatorHarness) -> None:
     assert stage.daemon_set(name)["metadata"]["generation"] == before["metadata"]["generation"]
 
 
-def test_two_profiles_on_the_same_nodes_say_so(stage: OperatorHarness) -> None:
+def test_overlapping_profiles_are_reported_on_both(stage: OperatorHarness) -> None:
     stage.add_node(unique("shared"), pool="shared", odd="yes")
     first = stage.apply({"nodeSelector": {"pool": "shared"}})
     stage.reconciled(first)
@@ -85,7 +85,7 @@ def test_two_profiles_on_the_same_nodes_say_so(stage: OperatorHarness) -> None:
     )  # fmt: skip
 
 
-def test_a_field_that_cannot_change_is_told_and_not_tried_again_and_again(
+def test_an_immutable_field_is_reported_and_not_retried(
     stage: OperatorHarness,
 ) -> None:
     name = unique("immutable")
@@ -111,7 +111,7 @@ def test_a_field_that_cannot_change_is_told_and_not_tried_again_and_again(
     )
 
 
-def test_what_belongs_to_others_is_not_taken(stage: OperatorHarness) -> None:
+def test_objects_of_other_managers_are_not_taken_over(stage: OperatorHarness) -> None:
     name = unique("taken")
     theirs = foreign_daemon_set(child_name("collector", name), {"app": "theirs"})
     stage.kube.create(theirs)
@@ -122,7 +122,7 @@ def test_what_belongs_to_others_is_not_taken(stage: OperatorHarness) -> None:
     assert stage.daemon_set(name)["metadata"]["labels"] == {"app": "theirs"}
 
 
-def test_old_reports_go_and_open_ones_stay(stage: OperatorHarness) -> None:
+def test_old_reports_are_deleted_and_open_reports_kept(stage: OperatorHarness) -> None:
     limits = {"ttlSecondsAfterResolved": 3600, "maxReports": 3}
     name = stage.apply({"reporting": limits})
     found = stage.reconciled(name)
@@ -145,7 +145,7 @@ def test_old_reports_go_and_open_ones_stay(stage: OperatorHarness) -> None:
     wait_for(left, 30, "three are left, and counted")
 
 
-def test_collectors_that_do_not_come_up_are_told_and_so_is_that_they_did(
+def test_failed_and_recovered_collectors_are_reported(
     stage: OperatorHarness,
 ) -> None:
     pool = unique("lonely")
