@@ -28,12 +28,12 @@ class Mahalanobis(ScaledDetector):
 
     def fit_scaled(self, scaled: Floats32) -> Self:
         dtype = np.dtype(np.float32 if self.single else np.float64)
-        centre = np.asarray(scaled.mean(0, dtype=np.float64))
-        centred: NDArray[Any] = (scaled - centre).astype(dtype)
-        axes, variances = _principal_axes(centred, self.variance_kept)
+        center = np.asarray(scaled.mean(0, dtype=np.float64))
+        centered: NDArray[Any] = (scaled - center).astype(dtype)
+        axes, variances = _principal_axes(centered, self.variance_kept)
         self.whitening_: NDArray[Any] = np.ascontiguousarray(axes / np.sqrt(variances), dtype)
-        self.offset_: NDArray[Any] = (centre @ self.whitening_).astype(dtype)
-        self.centre_ = centre
+        self.offset_: NDArray[Any] = (center @ self.whitening_).astype(dtype)
+        self.center_ = center
         return self
 
     def score_scaled(self, scaled: Floats32) -> Floats:
@@ -43,30 +43,30 @@ class Mahalanobis(ScaledDetector):
     def contributions_scaled(self, scaled: Floats32) -> Floats:
         """Return each feature's part of the *squared* distance; some parts are negative."""
         back = self._project(scaled) @ self.whitening_.T
-        return np.asarray((scaled - self.centre_) * back, np.float64)
+        return np.asarray((scaled - self.center_) * back, np.float64)
 
     def to_arrays(self) -> Arrays:
-        return {"whitening": self.whitening_, "offset": self.offset_, "centre": self.centre_}
+        return {"whitening": self.whitening_, "offset": self.offset_, "centre": self.center_}
 
     def from_arrays(self, arrays: Arrays, width: int) -> Self:
-        whitening, offset, centre = (arrays[name] for name in ("whitening", "offset", "centre"))
-        if whitening.shape != (width, offset.size) or centre.shape != (width,):
+        whitening, offset, center = (arrays[name] for name in ("whitening", "offset", "centre"))
+        if whitening.shape != (width, offset.size) or center.shape != (width,):
             raise ValueError(f"its axes do not have {width} features")
-        self.whitening_, self.offset_, self.centre_ = whitening, offset, centre
+        self.whitening_, self.offset_, self.center_ = whitening, offset, center
         return self
 
     def _project(self, scaled: Floats32) -> NDArray[Any]:
         return np.asarray(scaled.astype(self.whitening_.dtype) @ self.whitening_ - self.offset_)
 
 
-def _principal_axes(centred: NDArray[Any], variance_kept: float) -> tuple[NDArray[Any], Floats]:
+def _principal_axes(centered: NDArray[Any], variance_kept: float) -> tuple[NDArray[Any], Floats]:
     """Return axes (features, k) and variances (k,) of the fewest components that keep the share.
 
     Uses the smaller of covariance and Gram matrix, as both have the same non-zero eigenvalues.
     """
-    n, width = centred.shape
+    n, width = centered.shape
     by_window = n < width
-    matrix = centred @ centred.T if by_window else centred.T @ centred
+    matrix = centered @ centered.T if by_window else centered.T @ centered
     values, vectors = np.linalg.eigh(matrix.astype(np.float64) / n)
     values, vectors = values[::-1], vectors[:, ::-1]
     whole = max(float(values.sum()), np.finfo(np.float64).tiny)
@@ -75,5 +75,5 @@ def _principal_axes(centred: NDArray[Any], variance_kept: float) -> tuple[NDArra
     keep = int((values[:keep] > 1e-6 * whole / max(1, len(values))).sum())
     values, vectors = values[:keep], vectors[:, :keep]
     if by_window:  # turn eigenvectors of the Gram matrix into those of the covariance
-        vectors = centred.T @ (vectors / np.sqrt(values * n)).astype(centred.dtype)
+        vectors = centered.T @ (vectors / np.sqrt(values * n)).astype(centered.dtype)
     return vectors, values

@@ -127,7 +127,7 @@ class PaperDetectors:
             "layout": np.array(layout),
             "members": np.array(len(self.folds_)),
             "baseline": self.baseline_,
-            "thresholds": np.array([[each.value, each.centre] for each in self.thresholds_]),
+            "thresholds": np.array([[each.value, each.center] for each in self.thresholds_]),
         }
         for number, fold in enumerate(self.folds_):
             arrays |= with_prefix(str(number), fold.to_arrays())

@@ -18,17 +18,17 @@ from reveal_analyzer.arrays import Floats, Indices
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """``value``: scores above it are abnormal; ``centre``: the median healthy score."""
+    """``value``: scores above it are abnormal; ``center``: the median healthy score."""
 
     value: float
-    centre: float
+    center: float
 
     def percent(self, score: float) -> int:
         """Return the score as 0 to 100: 0 up to the median, 50 at the threshold."""
-        excess = score - self.centre
+        excess = score - self.center
         if not excess > 0:
             return 0
-        step = max(self.value - self.centre, 1e-9 * max(1.0, abs(self.value)))
+        step = max(self.value - self.center, 1e-9 * max(1.0, abs(self.value)))
         return min(99, round(100 * excess / (excess + step)))
 
 

@@ -30,5 +30,5 @@ def autocorrelation(window: Prepared) -> tuple[Floats, ...]:
 
 
 def _lagged(window: Prepared, lag: int) -> Floats:
-    products = (window.centred[:-lag] * window.centred[lag:]).sum(0)
+    products = (window.centered[:-lag] * window.centered[lag:]).sum(0)
     return np.asarray(products / ((window.ticks - lag) * window.variance))

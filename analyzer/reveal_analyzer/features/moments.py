@@ -29,7 +29,7 @@ def moments(window: Prepared) -> tuple[Floats, ...]:
 def _skewness(window: Prepared) -> Floats:
     """Return G1, corrected for bias as in pandas; NaN for a constant window."""
     n = window.ticks
-    third = (window.squares * window.centred).sum(0)
+    third = (window.squares * window.centered).sum(0)
     factor = n * np.sqrt(n - 1.0) / (n - 2.0)
     skewness = factor * third / (window.energy * np.sqrt(window.energy))
     return np.where(window.constant, np.nan, skewness)

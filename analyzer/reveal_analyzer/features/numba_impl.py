@@ -57,7 +57,7 @@ def features(window: Floats, adf_lag: int = 1) -> Floats:
 def _features(window: Floats, pairs: Ints, out: Floats) -> None:
     ticks, channels = window.shape
     values = np.zeros((ticks, LANES))
-    centred = np.zeros((ticks, LANES))
+    centered = np.zeros((ticks, LANES))
     scratch = np.zeros((ticks, LANES))
     lagged = np.zeros((_LAGS, LANES))
     sums = np.zeros((_SUMS, LANES))
@@ -70,14 +70,14 @@ def _features(window: Floats, pairs: Ints, out: Floats) -> None:
                 scratch[tick, lane] = value
         mine = out[:, first : first + width]
         _total(values, lagged, sums)
-        _deviations(values, centred, sums)
+        _deviations(values, centered, sums)
         _steps(values, sums)
         _middle(scratch, pairs)
         _write_moments(scratch, sums, mine[_MOMENTS:])
         _write_changes(values, sums, mine[_CHANGES:])
         _write_counts(values, sums, mine[_COUNTS:])
         _write_trend(ticks, sums, mine[_TREND:])
-        _write_lagged(centred, lagged, sums, mine[_LAGGED:])
+        _write_lagged(centered, lagged, sums, mine[_LAGGED:])
         for lane in range(width):
             if not math.isfinite(sums[_TOTAL, lane]):
                 for row in range(_ROWS):
@@ -109,7 +109,7 @@ def _total(values: Floats, parts: Floats, sums: Floats) -> None:
 
 
 @inlined
-def _deviations(values: Floats, centred: Floats, sums: Floats) -> None:
+def _deviations(values: Floats, centered: Floats, sums: Floats) -> None:
     """Compute deviations from the mean and their powers, extremes, and runs above the mean."""
     ticks = len(values)
     for row in range(_ENERGY, _SCRATCH):
@@ -125,7 +125,7 @@ def _deviations(values: Floats, centred: Floats, sums: Floats) -> None:
             value = values[tick, lane]
             off = value - sums[_MEAN, lane]
             square = off * off
-            centred[tick, lane] = off
+            centered[tick, lane] = off
             sums[_ENERGY, lane] += square
             sums[_THIRD, lane] += square * off
             sums[_FOURTH, lane] += square * square
@@ -284,15 +284,15 @@ def _slope_p_value(r: float, freedom: int, series: float) -> float:
 
 
 @inlined
-def _write_lagged(centred: Floats, lagged: Floats, sums: Floats, out: Floats) -> None:
-    ticks = len(centred)
+def _write_lagged(centered: Floats, lagged: Floats, sums: Floats, out: Floats) -> None:
+    ticks = len(centered)
     lags = min(_LAGS, ticks - 1)
     for lag in range(1, lags + 1):
         for lane in range(LANES):
             sums[_SCRATCH, lane] = 0.0
         for tick in range(ticks - lag):
             for lane in range(LANES):
-                sums[_SCRATCH, lane] += centred[tick, lane] * centred[tick + lag, lane]
+                sums[_SCRATCH, lane] += centered[tick, lane] * centered[tick + lag, lane]
         for lane in range(LANES):
             variance = sums[_ENERGY, lane] / ticks
             lagged[lag - 1, lane] = sums[_SCRATCH, lane] / ((ticks - lag) * variance)

@@ -50,17 +50,17 @@ def stationarity(window: Floats, means: Floats, out: Floats) -> None:
 @inlined
 def _fit(target: Floats, steps: Floats, levels: Floats, sums: Floats) -> None:
     """Fit target ~ level + previous step + constant, by one projection after the other."""
-    _centre(target, sums)
-    _centre(steps, sums)
-    _centre(levels, sums)
+    _center(target, sums)
+    _center(steps, sums)
+    _center(levels, sums)
     _product(target, target, sums, _TARGET)
     _product(steps, steps, sums, _STEPS)
-    _normalise(steps, sums, _STEPS)
+    _normalize(steps, sums, _STEPS)
     _take_out(target, steps, sums)
     _product(levels, levels, sums, _LEVELS_BEFORE)
     _take_out(levels, steps, sums)
     _product(levels, levels, sums, _LEVELS)
-    _normalise(levels, sums, _LEVELS)
+    _normalize(levels, sums, _LEVELS)
     _take_out(target, levels, sums)
     _product(target, target, sums, _RESIDUAL)
 
@@ -78,7 +78,7 @@ def _write(freedom: int, sums: Floats, out: Floats) -> None:
 
 
 @inlined
-def _centre(column: Floats, sums: Floats) -> None:
+def _center(column: Floats, sums: Floats) -> None:
     rows = len(column)
     for lane in range(LANES):
         sums[_DOT, lane] = 0.0
@@ -102,7 +102,7 @@ def _product(left: Floats, right: Floats, sums: Floats, into: int) -> None:
 
 
 @inlined
-def _normalise(column: Floats, sums: Floats, squared: int) -> None:
+def _normalize(column: Floats, sums: Floats, squared: int) -> None:
     for lane in range(LANES):
         sums[_DOT, lane] = math.sqrt(sums[squared, lane])
     for row in range(len(column)):

@@ -18,7 +18,7 @@ class Prepared:
     values: Floats
     total: Floats
     mean: Floats
-    centred: Floats
+    centered: Floats
     squares: Floats  # of the deviations
     energy: Floats  # sum of the squared deviations
     variance: Floats  # population variance (ddof 0)
@@ -34,14 +34,14 @@ def prepare(values: Floats) -> Prepared:
     """Return sums, deviations and steps of a window (ticks, channels)."""
     total = pairwise_sum(values)
     mean = total / len(values)
-    centred = values - mean
-    squares = centred * centred
+    centered = values - mean
+    squares = centered * centered
     energy = squares.sum(0)
     return Prepared(
         values=values,
         total=total,
         mean=mean,
-        centred=centred,
+        centered=centered,
         squares=squares,
         energy=energy,
         variance=energy / len(values),

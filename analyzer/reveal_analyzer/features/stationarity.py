@@ -47,16 +47,16 @@ def _statistic(window: Prepared, lag: int) -> Floats:
     freedom = rows - (lag + 2)
     if freedom < 1:
         return np.full(window.mean.shape, np.nan)
-    target = _centre(steps[lag:])
+    target = _center(steps[lag:])
     energy = _dot(target, target)
     axes: list[Floats] = []
     full_rank = np.ones(window.mean.shape, np.bool_)
     for back in range(1, lag + 1):
-        axis, sound = _axis(_centre(steps[lag - back : count - back]), axes)
+        axis, sound = _axis(_center(steps[lag - back : count - back]), axes)
         target = target - axis * _dot(axis, target)
         axes.append(axis)
         full_rank &= sound
-    axis, sound = _axis(_centre(window.centred[lag:-1]), axes)
+    axis, sound = _axis(_center(window.centered[lag:-1]), axes)
     along = _dot(axis, target)
     target = target - axis * along
     residual = _dot(target, target)
@@ -76,7 +76,7 @@ def _axis(column: Floats, axes: list[Floats]) -> tuple[Floats, Bools]:
     return column / np.sqrt(left), left > _RANK * before
 
 
-def _centre(column: Floats) -> Floats:
+def _center(column: Floats) -> Floats:
     return np.asarray(column - column.mean(0))
 
 

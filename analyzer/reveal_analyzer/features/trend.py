@@ -16,7 +16,7 @@ def trend(window: Prepared) -> tuple[Floats, ...]:
     n = window.ticks
     times = np.arange(n) - (n - 1) / 2.0
     times_variance = (n * n - 1) / 12.0
-    covariance = (times @ window.centred) / n
+    covariance = (times @ window.centered) / n
     slope = np.where(window.constant, 0.0, covariance / times_variance)
     r = np.clip(covariance / np.sqrt(times_variance * window.variance), -1.0, 1.0)
     r[window.constant] = np.nan

@@ -159,12 +159,12 @@ class _TableBuilder:
         if clock is not None:
             if clock.absolute and options.period_ns:
                 name = self._names[clock.column or 0]
-                self._notes.append(f"--period is not used: column {name} tells the time")
+                self._notes.append(f"--period is not used: column {name} has the times")
             return clock
         if not options.period_ns:
             self._notes.append(
-                "no column tells the time: rows are taken as one second apart"
-                " (--time names a column, --period the step)"
+                "no time column found: rows are read as one second apart"
+                " (--time names a column, --period sets the step)"
             )
         return timestamps.numbered_rows(options.period_ns or NS_PER_SECOND)
 
@@ -184,7 +184,7 @@ class _TableBuilder:
             names = [self._names[index] for index in everything[contents.infinite]]
             self._notes.append(f"infinite values count as missing: {_list_some(names, 'columns')}")
         if not len(kept):
-            raise TableFileError(f"{self._path} holds no column of numbers beside its times")
+            raise TableFileError(f"{self._path} has no column of numbers except its times")
         return kept
 
     def _ordered(self, times: Ints) -> tuple[Ints, Indices, Indices]:
@@ -216,7 +216,7 @@ class _TableBuilder:
         base = times[known[0]]
         between = np.interp(lost, known, (times[known] - base).astype(np.float64))
         self._notes.append(
-            f"{_rows(len(lost))} no readable time: it is taken from their neighbours'"
+            f"{_rows(len(lost))} no readable time: it is taken from their neighbors'"
         )
         filled = times.copy()
         filled[lost] = base + between.astype(np.int64)

@@ -28,8 +28,8 @@ class Forecast:
         """Fit on rows (n, m), NaN where missing; ``floor`` (m,) is the least spread."""
         self._scale: Scale = robust_scale(values, floor)
         scaled = self._scale.distance(values)
-        self._centre = scaled.mean(0)
-        scaled -= self._centre
+        self._center = scaled.mean(0)
+        scaled -= self._center
         self._weights = self._solve(scaled, since)
         squares = np.zeros(scaled.shape[1])
         count = 0
@@ -45,7 +45,7 @@ class Forecast:
 
         0 for missing values and for the first rows of a stretch.
         """
-        scaled = self._scale.distance(values) - self._centre
+        scaled = self._scale.distance(values) - self._center
         out = np.zeros(values.shape)
         for rows in self._chunks(since):
             error = scaled[rows] - self._predictors(scaled, rows) @ self._weights

@@ -42,7 +42,7 @@ from reveal_analyzer.tables.scoring.views import (
     window_name,
 )
 
-THRESHOLD = 2.9  # multiples of a view's normal level; measured on labelled minute data
+THRESHOLD = 2.9  # multiples of a view's normal level; measured on labeled minute data
 THRESHOLD_WITH_BASELINE = 3.3  # with uncapped distances
 LEAST_ROWS = 30  # of run and baseline: fewer have no normal level
 LAGS = 3  # samples that a forecast uses

@@ -40,7 +40,7 @@ from reveal_analyzer.tables.scoring.views import (
     window_name,
 )
 
-THRESHOLD = 4.0  # multiples of a view's normal level; measured on labelled minute data
+THRESHOLD = 4.0  # multiples of a view's normal level; measured on labeled minute data
 
 _WEIGHTS = {"Day": 3.0, "Forecast": 3.0}  # the views that show events of a few samples
 _DAILY_SPREADS = 10.0  # a metric counts less by how far a normal day exceeds these spreads

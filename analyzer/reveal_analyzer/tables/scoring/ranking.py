@@ -2,7 +2,7 @@
 
 A metric's score is the geometric mean of its largest distance from the reference's mean and its
 largest distance from a one-step forecast, both in its own spreads and smoothed over a few samples.
-On labelled causes, both together rank the right metrics first more often than either alone.
+On labeled causes, both together rank the right metrics first more often than either alone.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ _MAD = 1.4826  # median absolute deviation of a normal distribution as its stand
 class Scale:
     """Center (m,) and spread (m,) of metrics, in their own units."""
 
-    centre: Floats
+    center: Floats
     spread: Floats
 
     def distance(self, values: Floats) -> Floats:
@@ -31,7 +31,7 @@ class Scale:
 
         A metric that was 0 throughout the reference has no spread: any deviation is at the cap.
         """
-        distance = (values - self.centre) / self.spread
+        distance = (values - self.center) / self.spread
         np.clip(distance, -CAP, CAP, out=distance)
         distance[np.isnan(distance)] = 0.0
         return distance
@@ -39,15 +39,15 @@ class Scale:
     def in_spreads(self, values: Floats) -> Floats:
         """Return the same without the cap, NaN where missing: for sums of squares in any unit."""
         spread = np.where(self.spread > 0.0, self.spread, 1.0)
-        return np.asarray(np.clip((values - self.centre) / spread, -_SIZE, _SIZE))
+        return np.asarray(np.clip((values - self.center) / spread, -_SIZE, _SIZE))
 
 
 def robust_scale(values: Floats, floor: Floats | None = None) -> Scale:
     """Return median and scaled median absolute deviation of (n, m), at least ``floor``."""
     few = thinned(values)
-    centre = median(few)
-    spread = _MAD * median(np.abs(few - centre))
-    return Scale(centre, np.maximum(spread, least_spread(values) if floor is None else floor))
+    center = median(few)
+    spread = _MAD * median(np.abs(few - center))
+    return Scale(center, np.maximum(spread, least_spread(values) if floor is None else floor))
 
 
 def plain_scale(values: Floats, floor: Floats | None = None) -> Scale:

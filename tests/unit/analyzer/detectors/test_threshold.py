@@ -9,7 +9,7 @@ from reveal_analyzer.detectors.threshold import Threshold, time_folds, validatio
 def test_the_threshold_is_an_observed_score_and_the_largest_of_few() -> None:
     scores = np.arange(1000.0)
     assert validation_threshold(scores, 0.99).value == 990
-    assert validation_threshold(scores, 0.99).centre == 499.5
+    assert validation_threshold(scores, 0.99).center == 499.5
     assert validation_threshold(scores[:60], 0.99).value == 59
 
 
@@ -19,8 +19,8 @@ def test_no_validation_scores_give_no_threshold() -> None:
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=20), st.floats(0, 10), st.floats(0, 10))
-def test_percent_rises_with_the_score(scores: list[float], centre: float, above: float) -> None:
-    limit = Threshold(centre + above, centre)
+def test_percent_rises_with_the_score(scores: list[float], center: float, above: float) -> None:
+    limit = Threshold(center + above, center)
     percents = [limit.percent(score) for score in sorted(scores)]
     assert percents == sorted(percents)
     assert percents[0] >= 0

@@ -24,9 +24,9 @@ def _windows(table: Table) -> np.ndarray:
         for begin in starts
     ]
     windows = np.array(rows)
-    centre, spread = np.nanmean(windows, 0), np.nanstd(windows, 0)
-    moved = spread > 1e-12 * np.abs(centre)
-    return np.nan_to_num((windows[:, moved] - centre[moved]) / spread[moved])
+    center, spread = np.nanmean(windows, 0), np.nanstd(windows, 0)
+    moved = spread > 1e-12 * np.abs(center)
+    return np.nan_to_num((windows[:, moved] - center[moved]) / spread[moved])
 
 
 def test_three_detectors_as_scikit_learn_has_them() -> None:
