@@ -121,7 +121,7 @@ def test_pods_are_listed_then_followed(server: Server, pods: ApiPods) -> None:
     assert set(server.tokens) == {"Bearer secret"}
 
 
-def test_a_watch_resumes_at_the_last_resource_version(server: Server, pods: ApiPods) -> None:
+def test_a_watch_resumes_from_the_last_resource_version(server: Server, pods: ApiPods) -> None:
     pods.start(lambda: None)
     wait_until(lambda: len(server.asked) == 2)
     server.events.put(event("BOOKMARK", {"metadata": {"resourceVersion": "77"}}))

@@ -228,7 +228,7 @@ class TestCgroups:
         who = table[f"{namespace}/train-0"]
         assert (who.uid, who.container, who.qos) == (busy.uid, "worker", "BestEffort")
         assert observed.total(f"{USAGE}{{{namespace}/train-0}}") > 0.2e9
-        # what the collector itself uses is told as its own, not as a subject's
+        # what the collector itself uses is reported as its own, not as a subject's
         assert f"{namespace}/collector-x" not in table
         assert not any(own.uid in instance for instance in table)
         assert observed.total("own.cpu_time") > 0
@@ -249,7 +249,7 @@ def spec(kube: Kube, namespace: str, name: str, node: str) -> PodSpec:
 
 
 def record(settings: CollectorSettings, own: PodSpec, file: Path) -> None:
-    """Some seconds of a collector in a pod's cgroup, told by its environment who it is."""
+    """Record some seconds of a collector in a pod, whose identity its environment names."""
     flags: list[Any] = [
         "--pod-source", "api", "--pod-api", settings.pod_api, "--pod-token-file",
         settings.pod_token_file, "--pod-ca-file", settings.pod_ca_file, "--record", file,
