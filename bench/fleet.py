@@ -21,8 +21,8 @@ from reveal_analyzer.fleet.cases import FleetCase as Found
 from reveal_analyzer.fleet.cases import FleetCases, deviations
 from reveal_analyzer.fleet.minute import MINUTE, MinuteData, MinuteRecorder
 from reveal_analyzer.fleet.outliers import LEAST
+from reveal_analyzer.fleet.publisher import NodeSetup, summarize
 from reveal_analyzer.fleet.rounds import compare_all, parts
-from reveal_analyzer.fleet.summarize import NodeSetup, summarize
 from reveal_analyzer.fleet.summary import Summary, decode, encode
 from reveal_contract.finding import FindingChange
 from reveal_contract.time_units import NS_PER_SECOND

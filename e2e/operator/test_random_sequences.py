@@ -259,7 +259,7 @@ def _check_profile(world: World, name: str) -> None:
     accepted = condition(profile, "SpecAccepted")
     assert accepted.get("observedGeneration") == profile["metadata"]["generation"], accepted
     try:
-        expected = manifests.children(spec.parse(profile, world.defaults), world.defaults)
+        expected = manifests.owned_manifests(spec.parse(profile, world.defaults), world.defaults)
     except spec.SpecError:
         assert accepted["status"] == "False", f"{name} was not refused: {accepted}"
         return

@@ -19,7 +19,7 @@ from cluster.daemons import free_ports
 from cluster.plane import Options
 from reveal_analyzer.sinks.kube.api import connect
 from reveal_analyzer.sinks.kube.sink import KubeSink
-from reveal_analyzer.sinks.kube.status import ProfileStatus
+from reveal_analyzer.sinks.kube.status import ProfileTelemetry
 from reveal_analyzer.telemetry.snapshot import NodeSnapshot, Snapshot
 from reveal_contract.finding import Severity
 from reveal_contract.kube.names import API_VERSION, LABEL_PROFILE, REPORT_KIND
@@ -140,8 +140,8 @@ def _report_findings(installed: Cluster, settings: AnalyzerSettings) -> None:
 
     client = redis.Redis.from_url(settings.redis_url, protocol=2)
     config = installed.plane.account_kubeconfig(NAMESPACE, "reveal-analyzer")
-    status = ProfileStatus(client, settings.profile, "analyzer-1")
-    sink = KubeSink(settings, connect(config), "analyzer-1", status=status)
+    status = ProfileTelemetry(client, settings.profile, "analyzer-1")
+    sink = KubeSink(settings, connect(config), "analyzer-1", telemetry=status)
     now = time.monotonic()
     watched = {NODE: NodeSnapshot(now, now - 60)}
     sink.observe(Snapshot(now, True, True, frozenset(range(SHARDS)), watched))

@@ -16,8 +16,8 @@ from reveal_analyzer.sinks.kube import backoff, sink
 from reveal_analyzer.sinks.kube.api import connect
 from reveal_analyzer.sinks.kube.sink import KubeSink
 from reveal_analyzer.sinks.kube.status import telemetry
-from reveal_analyzer.telemetry.degraded import Lack
-from reveal_analyzer.telemetry.states import State
+from reveal_analyzer.telemetry.degraded import Degradation
+from reveal_analyzer.telemetry.states import TelemetryState
 from reveal_contract.finding import Confidence, FindingChange, FindingUpdate, Pod, Severity, rfc3339
 from reveal_contract.kube import names
 from reveal_contract.kube.anomaly_report import report
@@ -206,8 +206,10 @@ def test_telemetry_and_operator_status_of_a_profile_coexist(
     }  # fmt: skip
     bench.kube.patch(where, {"status": {"readyNodes": 3}}, "status")
     api = connect(bench.plane.kubeconfig)
-    missing = Lack("PerfUnavailable", 2, "n1: perf: not permitted")
-    api.apply_profile_status(bench.profile, {"telemetry": telemetry(State(3, 1, (missing,)))})
+    missing = Degradation("PerfUnavailable", 2, "n1: perf: not permitted")
+    api.apply_profile_status(
+        bench.profile, {"telemetry": telemetry(TelemetryState(3, 1, (missing,)))}
+    )
     api.apply_profile_status(bench.profile, {"telemetry": telemetry(None)})
     status = api.profile(bench.profile)["status"]
     assert status["readyNodes"] == 3
@@ -264,7 +266,7 @@ def test_reports_left_open_by_an_earlier_analyzer_are_resolved(
     bench.idle()
     bench.sink.close()
     bench.start()
-    follow = partial(bench.follow)
+    follow = partial(bench.observe)
     wait_for(
         lambda: (follow(), bench.reports[0]["status"]["state"] == "Resolved")[1], 20, "it is over"
     )
