@@ -112,6 +112,10 @@ def _defined(tree: ast.AST) -> Iterator[tuple[int, str]]:
                 yield node.lineno, node.attr
             case ast.alias(asname=str(name)):
                 yield node.lineno, name
+            case ast.ExceptHandler(name=str(name)):
+                yield node.lineno, name
+            case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+                yield node.lineno, name
 
 
 def _docstrings(tree: ast.AST) -> Iterator[tuple[int, str]]:
