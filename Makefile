@@ -15,13 +15,13 @@ DEV    := $(VENV)/.installed-dev
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
-scan: $(RUN) ## watch this host for 3 minutes and say what is wrong (ARGS="--duration 1m")
+scan: $(RUN) ## watch this host for 3 minutes and report what slows it down (ARGS="--duration 1m")
 	@$(BIN)/reveal scan $(ARGS)
 
-demo: $(RUN) ## put a real, harmless fault on this host and show it found (ARGS="--list")
+demo: $(RUN) ## inject a real, harmless fault on this host and show the finding (ARGS="--list")
 	@$(BIN)/reveal demo $(ARGS)
 
-native: $(DEV) ## compile the collector's C parts anew, after a change to them
+native: $(DEV) ## compile the C parts of the collector again, after a change of them
 	@$(BIN)/python collector/reveal_collector/native/build.py
 
 # without what only some processors have: fuzzing takes the other way
@@ -39,14 +39,15 @@ fuzz: $(DEV) ## fuzz the C scanner and the Python parsers (ARGS=600: seconds eac
 test: $(DEV) ## all checks: style, types, layers of the packages, tests; prints the time of each
 	@+MAKE="$(MAKE)" .ci/parts lint type imports tests
 
-lint: $(DEV) ## ruff: rules and format
+lint: $(DEV) ## ruff: rules and format; words that the project does not use
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
+	@$(BIN)/python .ci/check_words.py
 
 type: $(DEV) ## mypy, strict
 	@$(BIN)/mypy
 
-imports: $(DEV) ## import-linter: who may import whom
+imports: $(DEV) ## import-linter: the layers of all packages
 	@$(BIN)/lint-imports
 
 tests: $(DEV) ## pytest without the slow ones (ARGS="-m slow" for those)
@@ -68,7 +69,7 @@ VM    ?= 0
 cluster: $(DEV) ## a real Kubernetes of 3 nodes on this machine, with our images (root; NODES=5, VM=1)
 	@PYTHONPATH=e2e $(BIN)/python -m cluster nodes up --count $(NODES) --vms $(VM) $(ARGS)
 
-cluster-down: $(DEV) ## takes it down and leaves nothing behind
+cluster-down: $(DEV) ## take it down and leave nothing behind
 	@PYTHONPATH=e2e $(BIN)/python -m cluster nodes down $(ARGS)
 
 FOLDER ?= e2e
@@ -79,7 +80,7 @@ e2e-v2: assets ## pytest on a node with a kernel of its own, systemd and cgroup 
 	@$(BIN)/pytest e2e/vm $(ARGS)
 
 MINUTES ?= 30
-soak: cluster ## healthy jobs on the nodes of `make cluster`: nothing found, nothing grown (MINUTES=30)
+soak: cluster ## run healthy jobs on the nodes of `make cluster`: no findings, no growth (MINUTES=30)
 	@PYTHONPATH=e2e:tests:bench $(BIN)/python -m soak --minutes $(MINUTES) $(ARGS)
 
 bench: $(DEV) ## the measured figures; minutes, on a quiet machine
@@ -88,17 +89,17 @@ bench: $(DEV) ## the measured figures; minutes, on a quiet machine
 	  echo "== $$file"; $(BIN)/python $$file || exit 1; \
 	done
 
-docs: $(DEV) ## write the pages of metrics, hypotheses and privileges anew
+docs: $(DEV) ## generate the pages of flags, metrics, hypotheses and privileges
 	@$(BIN)/reveal catalog --markdown > docs/reference/metrics.md.new && mv docs/reference/metrics.md.new docs/reference/metrics.md
 	@$(BIN)/reveal hypotheses --markdown > docs/reference/list.new && mv docs/reference/list.new docs/reference/hypotheses-list.md
 	@$(BIN)/reveal hypotheses --schema > docs/reference/schema.new && mv docs/reference/schema.new docs/reference/hypotheses.schema.json
 	@$(BIN)/python -m reveal_operator.manifests.privileges_page > docs/reference/new && mv docs/reference/new docs/reference/privileges.md
 	@$(BIN)/python -m reveal_cli.flags_page > docs/reference/new && mv docs/reference/new docs/reference/cli.md
 
-chart: $(DEV) ## copy crds/ into the chart, write its README's table of values anew
+chart: $(DEV) ## generate the parts of the chart that repeat crds/ and values.yaml
 	@$(BIN)/python charts/generate.py
 
-goldens: $(DEV) ## write anew what hosts give and what profiles become; `git diff` shows the changes
+goldens: $(DEV) ## regenerate the golden files of hosts and manifests; `git diff` shows the changes
 	@REVEAL_GOLDENS=write $(BIN)/pytest tests/integration/test_goldens.py tests/unit/operator/manifests/test_manifests_goldens.py \
 	  tests/contract/test_crds_profiles.py tests/contract/test_crds_kubectl.py
 
