@@ -68,61 +68,63 @@ SECCOMP, APPARMOR, SELINUX = "seccomp", "AppArmor", "SELinux"
 NEEDS: tuple[Need, ...] = (
     Need(
         NeedKind.MOUNT, "/proc",
-        "the kernel's own figures of the host; a container's procfs shows the container",
+        "the kernel's values for the host; the procfs of a container shows the container",
         "everything",
     ),
     Need(
         NeedKind.MOUNT, "/sys",
         "devices, cgroups and tracefs of the host, with all that is mounted below it",
-        "everything but what stands in /proc",
+        "everything except what is in /proc",
     ),
     Need(
         NeedKind.NAMESPACE, "hostPID",
-        "cgroup.procs and the GPU driver name processes by the reader's PID namespace: those"
-        " outside of it are 0 there, or left out",
-        "whose processes are whose: network by pod, process groups, who uses the GPUs",
+        "cgroup.procs and the GPU driver list processes by the PID namespace of the reader."
+        " Processes outside of it are listed as 0, or not at all",
+        "the mapping of processes to pods: network by pod, process groups, users of the GPUs",
     ),
     Need(
         NeedKind.NAMESPACE, "hostNetwork",
-        "sock_diag, rtnetlink and ethtool answer for the network namespace of who asks",
-        "`tcpdiag`, `qdisc`, `ethtool` and the rings of cards among the facts: they would tell of"
-        " the pod's own network",
+        "sock_diag, rtnetlink and ethtool answer for the network namespace of the caller",
+        "`tcpdiag`, `qdisc`, `ethtool`, and the ring sizes of network cards among the facts: they"
+        " would describe the network of the pod",
     ),
     Need(
         NeedKind.USER, "runAsUser: 0",
-        "Kubernetes gives capabilities to root only; energy meters (0400) and tracefs (0700) are"
-        " root's",
-        "all that the capabilities below are for; `tracepoints`, and `energy` by powercap",
+        "Kubernetes gives capabilities to root only. Energy meters (mode 0400) and tracefs (0700)"
+        " belong to root",
+        "everything that the capabilities below give; `tracepoints`, and `energy` from powercap",
     ),
     Need(
         NeedKind.CAPABILITY, "PERFMON",
-        "perf_event_open for all processes of a CPU, whatever kernel.perf_event_paranoid says;"
-        " Linux 5.8 and later, before it is a part of SYS_ADMIN, which only Privileged has",
-        "all that is counted by perf events; energy is read from powercap instead",
+        "perf_event_open for all processes of a CPU, for any value of"
+        " kernel.perf_event_paranoid. It exists since Linux 5.8. Older kernels require SYS_ADMIN,"
+        " which only Privileged has",
+        "everything that perf events count; energy is read from powercap instead",
         gone=_COUNTED, less=("energy",),
     ),
     Need(
         NeedKind.CAPABILITY, "SYS_PTRACE",
-        "/proc/PID/io, /proc/PID/ns and /proc/PID/root are shown to who might trace the process"
-        " (PTRACE_MODE_READ); nothing is ever traced",
-        "network by pod, I/O of process groups and, where cgroups do not count it, by pod, room on"
-        " the host's file systems; among the facts the name of the host's system",
+        "only a process that may trace another one can read its /proc/PID/io, /proc/PID/ns and"
+        " /proc/PID/root (PTRACE_MODE_READ). The collector traces nothing",
+        "network by pod; I/O of process groups; I/O by pod where cgroups do not count it; free"
+        " space of the host's file systems; the name of the operating system among the facts",
         gone=("filesystems",), less=_OF_OTHERS,
     ),
     Need(
         NeedKind.CAPABILITY, "DAC_READ_SEARCH",
-        "/proc/PID/io (0400) belongs to the user of the process, and file systems are mounted"
-        " below folders that are closed to others",
-        "I/O of processes of other users; room on file systems mounted there",
+        "/proc/PID/io (mode 0400) belongs to the user of the process, and some file systems are"
+        " mounted below folders that other users cannot enter",
+        "I/O of processes of other users; free space of file systems that are mounted there",
         less=("subject-storage", "process-groups", "filesystems"),
     ),
     Need(
         NeedKind.CAPABILITY, "SYS_NICE",
-        "SCHED_FIFO for the thread that ticks: it sleeps nearly always, and a host that is"
-        " saturated is when its ticks matter. A kernel that groups real-time tasks"
-        " (CONFIG_RT_GROUP_SCHED, cgroup version 1) gives the cgroups of pods no real time, and"
-        " refuses it all the same: then the thread runs at nice -20, which takes this right too",
-        "punctual ticks: on a saturated host they come 10 ms late instead of 0.1 ms",
+        "SCHED_FIFO for the sampling thread. The thread sleeps nearly all the time, but it must"
+        " run on time when the host is saturated. A kernel with real-time group scheduling"
+        " (CONFIG_RT_GROUP_SCHED, cgroup version 1) refuses SCHED_FIFO in the cgroups of pods"
+        " even with this capability. The thread then runs at nice -20, which needs the"
+        " capability, too",
+        "samples on time: on a saturated host they are 10 ms late instead of 0.1 ms",
     ),
     Need(
         NeedKind.CAPABILITY, "NET_BIND_SERVICE",
@@ -132,37 +134,38 @@ NEEDS: tuple[Need, ...] = (
     ),
     Need(
         NeedKind.UNCONFINED, SECCOMP,
-        "the default profile of CRI-O refused perf_event_open to who has PERFMON alone until the"
-        " end of 2025, containerd's before 1.6.9; a profile of our own would have to be put on"
-        " every node",
-        "all that is counted by perf events, where the runtime's profile refuses them",
+        "the default profiles of CRI-O until the end of 2025, and of containerd before 1.6.9,"
+        " refuse perf_event_open to a process that has PERFMON alone. A profile of Reveal's own"
+        " would have to be installed on every node",
+        "everything that perf events count, where the profile of the runtime refuses them",
         gone=_COUNTED, less=("energy",),
     ),
     Need(
         NeedKind.UNCONFINED, APPARMOR,
-        "the default profiles of the runtimes forbid ptrace of processes outside of them,"
-        " reading included",
-        "as without SYS_PTRACE, on hosts with AppArmor",
+        "the default profiles of the runtimes forbid ptrace access, also for reading, to"
+        " processes outside of the profile",
+        "the same as without SYS_PTRACE, on hosts with AppArmor",
         gone=("filesystems",), less=_OF_OTHERS,
     ),
     Need(
         NeedKind.UNCONFINED, SELINUX,
-        "container_t may neither see processes of other types nor open perf events; spc_t may,"
-        " and is ignored where there is no SELinux",
-        "as without SYS_PTRACE and PERFMON, on hosts with SELinux",
+        "the type container_t may neither see processes of other types nor open perf events."
+        " The type spc_t may. It has no effect on hosts without SELinux",
+        "the same as without SYS_PTRACE and PERFMON, on hosts with SELinux",
         gone=("filesystems", *_COUNTED), less=_OF_OTHERS,
     ),
     Need(
         NeedKind.VARIABLE, "NVIDIA_VISIBLE_DEVICES=all",
-        "asks NVIDIA's runtime (the default one, or runtimeClassName) for all GPUs without"
-        " taking one from the pods; a toolkit set up to ignore this in unprivileged containers"
-        " (accept-nvidia-visible-devices-envvar-when-unprivileged=false) wants Privileged",
+        "asks NVIDIA's runtime (the default one, or that of runtimeClassName) for all GPUs, and"
+        " takes none from the pods. A toolkit with"
+        " accept-nvidia-visible-devices-envvar-when-unprivileged=false ignores it in unprivileged"
+        " containers: use Privileged there",
         "NVIDIA GPUs",
         gone=_GPUS,
     ),
     Need(
         NeedKind.VARIABLE, "NVIDIA_DRIVER_CAPABILITIES=utility",
-        "of the driver only NVML is mounted, not what computes",
+        "the runtime mounts only NVML of the driver, not the compute libraries",
         "NVIDIA GPUs",
         gone=_GPUS,
     ),

@@ -17,64 +17,70 @@ _INTRO = """\
 
 <!-- made by `python -m reveal_operator.manifests.privileges_page`; a test holds it current -->
 
-The operator builds the collector's pod from a table, a row a need
-(`operator/reveal_operator/manifests/privileges.py`); this page is that table. Whatever
-`collector.privilege` says, the container's own file system is read-only, everything of the host is
-mounted read-only (with all that is mounted below it, from Kubernetes 1.30 on and where the runtime
-can), and the one place that can be written to is an `emptyDir` of 1 MiB for the probes' files.
-The analyzer needs nothing of this: nobody's user, no capability, the runtime's confinement; it fits
-Pod Security `restricted`. Collectors need a namespace that is `privileged`, as every pod in the
-host's namespaces does.
+The operator builds the pod of a collector from a table with one row for each right
+(`operator/reveal_operator/manifests/privileges.py`). This page is that table.
+
+For both values of `collector.privilege`, the root file system of the container is read-only. Paths
+of the host are mounted read-only, from Kubernetes 1.30 on with everything that is mounted below
+them, if the runtime supports this. Only one folder is writable: an `emptyDir` of 1 MiB for the
+files of the probes.
+
+The analyzer needs none of these rights. It runs as user 65532 (not root), has no capabilities, and
+keeps the default confinement of the runtime, so it fits Pod Security `restricted`. Collectors use
+namespaces of the host, so their namespace needs Pod Security `privileged`.
 
 - `privilege: Privileged` (the default) is a privileged container: all capabilities, all devices, no
   confinement. Nothing is lost.
-- `privilege: Capabilities` is a container with the capabilities below and no other, without
-  devices, which cannot gain more (`allowPrivilegeEscalation: false`). Lost against `Privileged`:
-  perf events on kernels before 5.8 (no `CAP_PERFMON` yet); NVIDIA GPUs where the container toolkit
-  hands them to privileged containers only, and their profiling figures (`gpuProfiling`) where the
-  driver keeps those for administrators. A node whose SELinux policy knows no `spc_t` (Flatcar's)
-  does not start such a container.
+- `privilege: Capabilities` is a container with only the capabilities below and without devices. It
+  cannot gain more rights (`allowPrivilegeEscalation: false`). Compared with `Privileged`, it loses:
+  - perf events on kernels before 5.8, which have no `CAP_PERFMON`;
+  - NVIDIA GPUs where the container toolkit gives them to privileged containers only;
+  - profiling values of GPUs (`gpuProfiling`) where the driver gives them to administrators only.
 
-A need goes when the profile leaves out all sources it is there for: `sources.exclude` with the
-sources of `PERFMON` takes the capability away, and gives the runtime's seccomp profile back
+  A node whose SELinux policy has no type `spc_t` (Flatcar) does not start such a container.
+
+If a profile leaves out all sources that need a right, the collector does not get this right. For
+example, without the sources of `PERFMON` in the table below (`sources.exclude`), the collector has
+no `CAP_PERFMON`, and it runs under the seccomp profile of the runtime
 (`examples/least-privilege.yaml`).
 
 """
 _NOT_NEEDED = (
     (
         "`SYS_ADMIN`",
-        "network by pod is read from `/proc/PID/net` of one of its processes: no namespace is"
-        " entered",
+        "the network values of a pod are in `/proc/PID/net` of one of its processes, so the"
+        " collector enters no namespace",
     ),
     (
         "`/dev/cpu`, `SYS_RAWIO`",
-        "APERF, MPERF and SMIs are counted by the kernel's `msr` events, energy by `power` events"
-        " or by powercap",
+        "the kernel counts APERF, MPERF and SMIs as `msr` events, and energy as `power` events"
+        " or in powercap",
     ),
-    ("`NET_ADMIN`", "sock_diag and ethtool tell statistics to everybody in the namespace"),
-    ("`BPF`", "tracepoints are counted by perf events"),
+    ("`NET_ADMIN`", "sock_diag and ethtool give statistics to every process in the namespace"),
+    ("`BPF`", "perf events count tracepoints"),
     (
         "the host's `/`",
-        "room on its file systems is asked through `/proc/1/root` (statvfs; no file is opened but"
-        " `etc/os-release`)",
+        "statvfs on `/proc/1/root` gives the free space of its file systems. The only file"
+        " that is opened there is `etc/os-release`",
     ),
     (
         "`/dev`, `hostIPC`, writable paths, the container runtime's socket",
-        "pods come from the API, containers from the cgroup tree",
+        "the API has the pods, and the cgroup tree has the containers",
     ),
 )
 _EXTRA = """
-A profile can add paths of the host, read-only, for sources of a site's own: `extraHostPaths`.
+A profile can add paths of the host, read-only, for your own sources: `extraHostPaths`.
 
-Some clusters (GKE's) let pods of the class `system-node-critical` into `kube-system` only: give the
-namespace a ResourceQuota for that class, or the profile another `priorityClassName` (`""`: none).
+Some clusters (GKE) allow pods of the class `system-node-critical` only in `kube-system`. Give
+the namespace a ResourceQuota for that class, or set another `priorityClassName` in the profile
+(`""`: none).
 """
 _KINDS = {
     NeedKind.NAMESPACE: "Namespaces of the host",
     NeedKind.USER: "User",
     NeedKind.CAPABILITY: "Capabilities",
     NeedKind.MOUNT: "Paths of the host",
-    NeedKind.UNCONFINED: "Confinement that is lifted",
+    NeedKind.UNCONFINED: "Confinement that is turned off",
     NeedKind.VARIABLE: "Environment",
 }
 
@@ -103,10 +109,10 @@ def _least() -> str:
     least = [f"`{need.what}`" for need in needs_of(CollectorSpec(sources=sources))]
     return "\n".join(
         [
-            "## The least there can be",
+            "## The smallest set of rights",
             "",
             f"With `sources.include: [{', '.join(sources.include)}]` and `privilege: Capabilities`",
-            f"these are left: {', '.join(least)}.",
+            f"these rights are left: {', '.join(least)}.",
             "",
         ]
     )
@@ -120,13 +126,13 @@ def _lost() -> str:
         for source in need.gone
     ]
     head = ["| without | source | metrics |", "|---|---|---|"]
-    return "\n".join(["## Metrics that are lost whole", "", *head, *rows, ""])
+    return "\n".join(["## Metrics that are lost completely", "", *head, *rows, ""])
 
 
 def _not_needed() -> str:
     rows = [f"| {what} | {why} |" for what, why in _NOT_NEEDED]
     head = ["| | why not |", "|---|---|"]
-    return "\n".join(["## What it does not ask for", "", *head, *rows, ""])
+    return "\n".join(["## What a collector does not need", "", *head, *rows, ""])
 
 
 def _metrics(source: str) -> str:
