@@ -79,7 +79,7 @@ def test_an_unreachable_api_loses_no_slice_and_a_signal_ends_the_process(
         began = time.monotonic()
         assert process.end() == 0
         assert time.monotonic() - began < 5
-        assert len([item for item in process.messages if "API is away" in item]) <= 2
+        assert len([item for item in process.messages if "API is unavailable" in item]) <= 2
 
 
 _NOBODY = """

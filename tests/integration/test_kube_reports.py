@@ -270,5 +270,5 @@ def test_reports_left_open_by_an_earlier_analyzer_are_resolved(
     wait_for(
         lambda: (follow(), bench.reports[0]["status"]["state"] == "Resolved")[1], 20, "it is over"
     )
-    assert "nobody follows it" in bench.reports[0]["status"]["notes"][-1]
+    assert "no analyzer observes it" in bench.reports[0]["status"]["notes"][-1]
     assert rfc3339(finding().first_observed_ns) == bench.reports[0]["spec"]["firstSeenTime"]

@@ -32,10 +32,10 @@ class AdmissionControl:
         waiting = [entry for entry in self._entries if entry.admission is Admission.WAITING]
         orphans = self._orphans() if waiting else {}
         for entry in sorted(waiting, key=lambda entry: -entry.report.severity.rank):
-            self._decide_one(entry, orphans, now_ns)
+            self._decide_entry(entry, orphans, now_ns)
         self._summarize(now_s, now_ns)
 
-    def _decide_one(self, entry: ReportEntry, orphans: _Orphans, now_ns: int) -> None:
+    def _decide_entry(self, entry: ReportEntry, orphans: _Orphans, now_ns: int) -> None:
         on_node = orphans.get(entry.report.node, [])
         orphan = next((other for other in on_node if _continues(entry, other)), None)
         reserved = 0 if entry.urgent else self._limit // RESERVED

@@ -35,9 +35,9 @@ class ObservationTracker:
             self._connected_since_s = snapshot.time_s
         for entry in self._entries:
             if entry.report.open and entry.report.name != summary_name:
-                self._update_one(entry, snapshot, now_ns)
+                self._update_entry(entry, snapshot, now_ns)
 
-    def _update_one(self, entry: ReportEntry, snapshot: Snapshot, now_ns: int) -> None:
+    def _update_entry(self, entry: ReportEntry, snapshot: Snapshot, now_ns: int) -> None:
         if self._is_observed(entry, snapshot):
             entry.observe(Observation.ACTIVE if snapshot.connected else Observation.PAUSED)
             return
