@@ -26,7 +26,7 @@ from slice_sources import Slice, slices
 
 _IMAGE = Path(__file__).parents[1] / "Dockerfile.analyzer"
 FOREST = 4800  # features: 400 metrics with twelve each
-AGES = 10  # nodes of different ages, as their ranges are taken anew every tenth second
+AGES = 10  # nodes of different ages, whose ranges are refitted every tenth second
 
 
 def main() -> None:
@@ -91,7 +91,7 @@ def on_redis(recorded: list[Slice], mode: str, count: int, seconds: int, theirs:
 
 
 def as_in_the_image() -> None:
-    """Begin anew with the image's settings of the C library, which it reads as a process starts."""
+    """Restart with the image's settings of the C library, which it reads at process start."""
     name, value = re.findall(r"\b(GLIBC_TUNABLES)=(\S+)", _IMAGE.read_text())[0]
     if name not in os.environ:
         os.execve(sys.executable, sys.orig_argv, {**os.environ, name: value})

@@ -1,6 +1,6 @@
 """Ten thousand AnomalyReports on a real API server: how large, how fast listed, what etcd takes.
 
-Findings are those that the analysis tells of the recordings of the fault bench (``DIR...``), each
+Findings are those of the recordings of the fault bench (``DIR...``), each
 many times over under other names; without recordings one is made up.  The control plane is that
 of the end-to-end tests (``make assets``), on this machine: its latencies are not a cluster's.
 """

@@ -76,8 +76,8 @@ def _data_folder(text: str) -> DataFolder:
     return Path(folder), int(period) if period else None
 
 
-def _rows(place: DataFolder, chosen: dict[str, Detector], jobs: int) -> list[Row]:
-    folder, period = place
+def _rows(data: DataFolder, chosen: dict[str, Detector], jobs: int) -> list[Row]:
+    folder, period = data
     found = list(machines(folder, period))
     with ProcessPoolExecutor(jobs) as pool:
         judged = list(pool.map(_measured, found, [chosen] * len(found)))

@@ -1,4 +1,4 @@
-"""Nodes held against each other: false cases, faults on one of many, and what it all costs.
+"""Comparison of nodes: false cases, faults on one of many nodes, and its cost.
 
 Recordings of the fault bench are played as nodes of one class.  Healthy ones: every node plays
 the whole recording, each from another second on (``together``: a few seconds apart, so that

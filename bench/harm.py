@@ -1,4 +1,4 @@
-"""Whether what costs a job its time is told, and what costs it nothing is left alone.
+"""Whether stressors that slow a job are reported, and harmless ones are not.
 
     python bench/harm.py --record DIR [--threads N] [--only NAME...]     as root
     python bench/harm.py --replay DIR...
@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def record(folder: Path, threads: int, only: Sequence[str]) -> None:
-    """Record what the folder lacks; the job's log goes beside the recordings."""
+    """Record what the folder does not have yet; the job's log goes beside the recordings."""
     folder.mkdir(parents=True, exist_ok=True)
     job = partial(Workload, log=folder / STEPS, threads=threads)
     faults = [
@@ -85,7 +85,7 @@ def verdict(outcome: Outcome, right: bool) -> str:
 
 
 def sums(rows: Sequence[Row]) -> list[str]:
-    """Of those that harmed and those that did not: how many were told, and how well."""
+    """Of harmful and of harmless stressors: how many were reported, and how well."""
     lines = []
     for name, harmful in ((f"cost at least {HARM:.0%}", True), ("cost less", False)):
         mine = [item for item in rows if (float(item["lost %"]) >= 100 * HARM) is harmful]

@@ -1,7 +1,7 @@
 """What a job loses while the collector runs: paired blocks of the same work, on all cores.
 
 The workers (a numpy training step; a loop over arrays larger than the caches) never stop; the
-collector is stopped (SIGSTOP) and continued (SIGCONT) block by block, in an order drawn anew for
+collector is stopped (SIGSTOP) and continued (SIGCONT) block by block, in a random order for
 each pair, so that drift and neighbours meet both halves alike.  ``slowdown`` is the median over
 pairs of the share of steps lost with the collector running, with a 95 % bootstrap interval: on a
 shared machine, a neighbour's burst in one block is not the collector's.  ``mean`` has the bursts.

@@ -14,7 +14,7 @@ def recorded_windows(count: int, channels: int, seed: int = 0) -> list[Floats]:
     """``count`` windows (30 ticks, channels).
 
     Channels are recorded ones begun at different times, as the cores of a host resemble each
-    other; each window's are begun anew, with 1 % of noise where they move.
+    other; each window starts again, with 1 % of noise where values move.
     """
     rng = np.random.default_rng(seed)
     with np.load(_RECORDED) as stored:

@@ -24,7 +24,7 @@ from reveal_contract.channels import ChannelTable
 from reveal_contract.settings import AnalyzerSettings
 from slice_sources import Slice
 
-SETTLE = 10  # seconds that are not counted: after a gap the views of ten seconds fill anew
+SETTLE = 10  # seconds that are not counted: after a gap the views of ten seconds fill again
 AHEAD = 1.0  # seconds before the load begins
 
 

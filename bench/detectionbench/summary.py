@@ -28,7 +28,7 @@ class Measured:
 
     auc_pr: float
     vus_pr: float
-    found_within_one: float
+    found_within_budget: float
     alarms: Alarms
     hits: tuple[tuple[float, float, float], ...]
     watch: Watch
@@ -51,7 +51,7 @@ def measure(machine: Machine, detector: Detector) -> Measured:
     return Measured(
         auc_pr=auc_pr(machine.label, judged.score),
         vus_pr=vus_pr(machine.label, judged.score),
-        found_within_one=found_within_budget(machine.label, judged.score, day),
+        found_within_budget=found_within_budget(machine.label, judged.score, day),
         alarms=alarms(machine.label, judged.flags, day),
         hits=tuple(
             _hits(ranking, cause.metrics)
@@ -73,7 +73,7 @@ def summarise(measured: Sequence[Measured]) -> Row:
     return {
         "AUC-PR": _mean([each.auc_pr for each in measured]),
         "VUS-PR": _mean([each.vus_pr for each in measured]),
-        "ev@1": float(np.average([each.found_within_one for each in measured], weights=events)),
+        "ev@1": float(np.average([each.found_within_budget for each in measured], weights=events)),
         "quiet@50": quiet.quiet,
         "false/day@50": quiet.false_per_day,
         "cut@50": quiet.threshold,

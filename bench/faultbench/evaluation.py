@@ -209,7 +209,7 @@ def healthy_seconds(cases: Iterable[Case], slices: Iterable[Slice]) -> float:
 
 
 def reduced_seconds(slices: Iterable[Slice]) -> float:
-    """Seconds of these slices in which the collector gave way, as it counts itself."""
+    """Seconds of these slices in which the collector sampled less, by its own counter."""
     return float(sum(1 for each in slices if _fallbacks(each) > 0))
 
 

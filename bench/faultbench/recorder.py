@@ -86,7 +86,7 @@ class Recorder:
         self._job = job
 
     def faults(self, workload: str, faults: Sequence[Fault]) -> None:
-        """Record those of ``faults`` that the directory lacks for this workload."""
+        """Record those of ``faults`` that the directory does not have for this workload."""
         done = {
             name
             for index in self._indexes(workload)

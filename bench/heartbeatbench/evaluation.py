@@ -1,4 +1,4 @@
-"""What the heartbeat read of recorded jobs, held against their own logs."""
+"""Heartbeat readings of recorded jobs, compared with the jobs' own logs."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class SlowdownUpdate:
 
 @dataclass
 class Played:
-    """One session played: jobs by subject, what was told, and the seconds seen."""
+    """One session played: jobs by subject, findings, and the seconds with a heartbeat."""
 
     jobs: dict[str, Job] = field(default_factory=dict)
     updates: list[SlowdownUpdate] = field(default_factory=list)
@@ -155,14 +155,14 @@ def spread(found: Iterable[Error]) -> dict[int, tuple[float, float, int]]:
 
 
 def false_slowdowns(
-    told: Iterable[SlowdownUpdate], subject: str, steps: Steps | None, baseline: float | None
+    updates: Iterable[SlowdownUpdate], subject: str, steps: Steps | None, baseline: float | None
 ) -> list[SlowdownUpdate]:
     """Slowdowns opened of a job that, by its log, had not lost half of what was claimed.
 
     A claim may rest on any of the windows: one made after ten seconds is of those ten.
     """
     results = []
-    for update in told:
+    for update in updates:
         if update.subject != subject or update.change != "Opened":
             continue
         means = (

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-LEARNED_S = 190.0  # before it a job is locked and its usual step learned
+LEARNED_S = 190.0  # before it a job is locked and its normal step learned
 _REST_S = 22.0
 # percent and seconds: small ones hold a window of 60 s and its margins, wherever it begins
 _EPISODES = ((2.0, 70.0), (3.0, 70.0), (6.0, 45.0), (10.0, 40.0), (30.0, 40.0))

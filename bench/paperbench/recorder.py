@@ -52,7 +52,7 @@ class Plan:
 
 
 def record(directory: Path, scratch: Path, plan: Plan, log: Log) -> None:
-    """Record what the directory lacks; the runs of all workloads in turn, not one after another.
+    """Record the missing runs; those of all workloads take turns.
 
     So a host that changes over the minutes does so for all of them alike.
     """

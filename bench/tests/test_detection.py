@@ -76,7 +76,7 @@ class TestVusPr:
 
     @examples(25)
     @given(st.integers(0, 10**6), st.integers(60, 160))
-    def test_equals_the_definition_at_each_threshold(self, seed: int, rows: int) -> None:
+    def test_equals_the_definition_for_each_threshold(self, seed: int, rows: int) -> None:
         label, _ = labelled(seed, rows, 2)
         score = np.random.default_rng(seed).normal(size=rows) + label
         areas = [self.area(label, score, buffer) for buffer in range(7)]

@@ -171,7 +171,7 @@ def test_recordings_become_traces_over_what_all_have(tmp_path: Path) -> None:
 
 
 def test_phases_of_a_healthy_session_are_workloads_and_its_cycles_runs(tmp_path: Path) -> None:
-    # the session began 40 s before its recording: the first cycle lacks its first phase
+    # the session began 40 s before its recording: the first cycle has no first phase
     recording, start_ns = record(tmp_path / "mixed.rvl", 870), (1000 - 40) * 10**9
     result = cycles(recording, start_ns)
     assert result.workloads == (

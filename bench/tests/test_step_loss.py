@@ -31,7 +31,7 @@ def steps(begin: float, end: float, period: float) -> list[dict[str, float | str
     ]
 
 
-def test_a_job_at_half_its_pace_lost_half(tmp_path: Path) -> None:
+def test_a_job_of_half_its_pace_lost_half(tmp_path: Path) -> None:
     read = read_steps(log(tmp_path, steps(0.0, ONSET, 0.05) + steps(ONSET, OFFSET, 0.1)))
     assert lost(read, case()) == pytest.approx(0.5, abs=0.02)
 

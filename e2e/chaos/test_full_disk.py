@@ -1,4 +1,4 @@
-"""The only place that our pods write to is full: what is to be told is told, and nothing ends."""
+"""The only folder that our pods write to is full: findings are reported and no pod ends."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """kill -9 of each part while a pod is held back by its quota: one report, one Event, its end.
 
-``onset``: it dies when the fault has just begun and nobody has told of it; ``open``: the finding is
+``onset``: it dies when the fault has just begun and is not reported yet; ``open``: the finding is
 known, and has to be gone on with.
 """
 

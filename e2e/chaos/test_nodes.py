@@ -1,4 +1,4 @@
-"""A node is lost, or nobody reaches it: what it saw is told once, what it could not see is not."""
+"""A node is lost or disconnected: what it observed is reported once, nothing else is."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support.faulty_pods import SPIN, quota, throttled
 pytestmark = pytest.mark.timeout(900)
 
 _UNPLUGGED_S = 35.0  # the collector keeps a minute
-_WAITS_S = 20  # the fault begins when the cable is out, and what is told of that has opened
+_WAITS_S = 20  # the fault begins after the network is unplugged and that finding is open
 _SETTLES_S = 20.0
 
 

@@ -1,4 +1,4 @@
-"""Of two analyzers the one that told of a finding is lost: another goes on within ten seconds."""
+"""The analyzer that reported a finding is lost: another continues within ten seconds."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ pytestmark = pytest.mark.timeout(900)
 
 NODE = "node2"
 TAKES_OVER_S = 10.0
-_UNFOLLOWED_S = 180.0  # what was open when nodes were handed over and is not seen anew
+_UNFOLLOWED_S = 180.0  # reports that were open at the handover and are not observed again
 
 
 def test_the_other_analyzer_takes_over(pods: Pods, jobs: str) -> None:
     with replicas(pods.watched, 2):
-        pods.watched.watch(*pods.cluster.nodes)  # handed over nodes are learned anew
+        pods.watched.watch(
+            *pods.cluster.nodes
+        )  # nodes that changed their analyzer are learned again
         pods.watched.calm(_UNFOLLOWED_S)
         with throttled_run("analyzer lost", pods.watched, jobs, NODE) as story:
             story.start()

@@ -56,11 +56,10 @@ def test_install_and_a_minimal_profile_suffice(fresh: Cluster) -> None:
         await_children(fresh, operator, name)
         wait_for(lambda: answer(health, "/readyz")[0] == 200, PATIENCE_S, "ready")
 
-        def told() -> bool:
-            # there are no nodes here, which is what an operator on call must be told
+        def has_no_nodes() -> bool:  # there are no nodes here
             return condition(fresh.profile(name), "Ready").get("reason") == "NoNodes"
 
-        wait_for(told, PATIENCE_S, "Ready says NoNodes")
+        wait_for(has_no_nodes, PATIENCE_S, "Ready says NoNodes")
         assert "forbidden" not in operator.log.read_text().lower()
     profile = fresh.profile(name)
     assert all(condition(profile, each).get("status") for each in CONDITIONS)

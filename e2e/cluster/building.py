@@ -43,8 +43,8 @@ class Program:
     @property
     def flags(self) -> tuple[str, ...]:
         """Of ``go build``: smaller files, and none of this machine's paths in them."""
-        set_ones = [f"-X {name}={value}" for name, value in self.variables]
-        return ("-trimpath", "-buildvcs=false", "-ldflags", " ".join(("-s", "-w", *set_ones)))
+        linker_flags = [f"-X {name}={value}" for name, value in self.variables]
+        return ("-trimpath", "-buildvcs=false", "-ldflags", " ".join(("-s", "-w", *linker_flags)))
 
     @property
     def digest(self) -> str:
@@ -78,7 +78,7 @@ def programs() -> tuple[Program, ...]:
 
 
 def build(log: Log = print, names: tuple[str, ...] = binaries.ALL) -> None:
-    """Build what is missing or stale of ``names``; each step is told with its seconds.
+    """Build what is missing or stale of ``names``; each step is logged with its seconds.
 
     ``BuildError`` without a Go that can do it, or where sources cannot be fetched.
     """

@@ -99,7 +99,7 @@ class Certificates:
 def make(folder: Path, *addresses: str) -> Certificates:
     """Everything a control plane needs; what is in ``folder`` already stays.
 
-    ``addresses``: where the API server is reached besides loopback.
+    ``addresses``: further addresses of the API server.
     """
     if shutil.which("openssl") is None:
         raise StartError("no openssl command: install it (Debian, Ubuntu: apt install openssl)")

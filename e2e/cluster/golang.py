@@ -79,7 +79,7 @@ def _present() -> Go | None:
     command = shutil.which("go", path=path)
     if command is None:
         return None
-    # outside any module, so that it tells of itself and not of what a go.mod asks for
+    # outside any module: the version of this Go, not the one that a go.mod requires
     output = Go(Path(command), ()).run("version", folder=Path("/"), check=f"{command} does not run")
     found = re.search(r"go(\d+\.\d+(?:\.\d+)?)", output)
     if found is None:

@@ -1,6 +1,6 @@
 """A cluster as seen from outside: brought up, taken down, its nodes broken and looked into.
 
-All of it is told by the folder that it lives in, so that any process can take it by the handle.
+Its folder holds its whole state, so that any process can control it.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Cluster:
         self._ask("join", node)
 
     def is_ready(self, node: str) -> bool:
-        """Whether its kubelet has told so, and nobody misses it."""
+        """Whether its kubelet reports Ready and the node controller agrees."""
         path = '{.status.conditions[?(@.type=="Ready")].status}'
         arguments = ("get", "node", node, "--ignore-not-found", "-o", f"jsonpath={path}")
         return self.kubectl(*arguments) == "True"
@@ -174,7 +174,7 @@ def plan(images: tuple[Archive, ...], nodes: int, vms: int = 0) -> Plan:
 
 
 def up(folder: Path, expected: Plan, log: Log, *, bound: bool) -> Cluster:
-    """A cluster as planned; one that runs gets the images and nodes that it lacks.
+    """A cluster as planned; one that runs gets the images and nodes that are missing.
 
     ``bound``: it ends with the thread that calls.
     """
@@ -224,7 +224,7 @@ def _await_end(state: dict[str, Any], seconds: float) -> None:
 def running(count: int, log: Log = print, vms: int = 0) -> Iterator[Cluster]:
     """The cluster that is up already, with the images that it has, left up; else one of its own.
 
-    Virtual machines that it lacks are added, and taken away afterwards.
+    Missing virtual machines are added, and removed afterwards.
     """
     found = Cluster(default_folder())
     if found.running:

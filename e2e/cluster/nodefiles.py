@@ -1,4 +1,4 @@
-"""What the programs of one node are told: kubelet, kube-proxy, containerd, pod network."""
+"""Configuration of the programs of one node: kubelet, kube-proxy, containerd, pod network."""
 
 from __future__ import annotations
 

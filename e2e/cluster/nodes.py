@@ -60,7 +60,7 @@ class Node:
         network.plug(self._network, self.number, self.pid)
 
     def kill(self) -> list[Path]:
-        """Its plug is pulled: nothing is told. What is left of its cgroups, none as a rule."""
+        """Cut its power, without a shutdown. Return the cgroups that are left, normally none."""
         self.unplug_power()
         network.unplug(self._network, self.number)
         return cgroups.remove(inside.cgroup(self.name))

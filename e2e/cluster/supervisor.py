@@ -239,7 +239,7 @@ class Supervisor:
 
 
 def sweep(folder: Path) -> list[Path]:
-    """Put the machine back as it was; cgroups that could not be removed are told."""
+    """Restore the machine; return the cgroups that could not be removed."""
     left = [path for number in NUMBERS for path in cgroups.remove(inside.cgroup(f"node{number}"))]
     network.remove(BRIDGED)
     machine.restore(folder / _SYSCTL)
@@ -267,7 +267,7 @@ def occupied() -> bool:
 
 
 def started(pid: int) -> int:
-    """When a process was started, in ticks since boot: a number used again is told from it.
+    """Start time of a process in ticks since boot: it distinguishes reused process IDs.
 
     0 of none, and of one that has ended and that nobody has asked after.
     """

@@ -66,7 +66,7 @@ class Vm:
         self._qemu.start()
 
     def kill(self) -> list[Path]:
-        """Its plug is pulled: nothing is told, and nothing of it is left on this machine."""
+        """Cut its power, without a shutdown; nothing of it is left on this machine."""
         self.unplug_power()
         network.unplug(self._network, self.number)
         return []

@@ -2,7 +2,7 @@
 
 Three nodes are watched and one of them is named. Nodes share a kernel, and what it counts for
 the machine (/proc/stat, /proc/vmstat, disks, interrupts) is the same on each of them: faults
-that are told by that are in ``test_machine_faults.py``.
+that are detected by those counters are in ``test_machine_faults.py``.
 """
 
 from __future__ import annotations

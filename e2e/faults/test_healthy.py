@@ -38,7 +38,7 @@ def test_a_restarted_job_gives_no_finding(three_nodes: Release, jobs: str) -> No
 
 
 def test_a_drained_node_gives_no_finding(three_nodes: Release, jobs: str) -> None:
-    """Telemetry tells of it instead; its pods go elsewhere and the node is learned anew."""
+    """Telemetry shows it instead; its pods move elsewhere and the node is learned again."""
     cluster, node = three_nodes.cluster, _without_redis(three_nodes)
     with (
         healthy_run("a node drained, shut down and back", three_nodes),

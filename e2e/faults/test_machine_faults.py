@@ -1,4 +1,4 @@
-"""Faults told by what the kernel counts for the machine: nodes that share it all show them.
+"""Faults detected by counters of the whole machine: nodes that share it all show them.
 
 So one node is watched, the one whose pod does it; which of several nodes it is can be seen only
 where each has a kernel of its own. Huge pages that one node of three reserves are of that kind

@@ -45,7 +45,7 @@ _SYSTEM_MOUNTS: tuple[Json, ...] = (
 
 @dataclass(frozen=True)
 class Node:
-    """What a kubelet knows besides the pod.
+    """What a kubelet knows apart from the pod.
 
     ``fields``: values of the downward API (``spec.nodeName``). ``volumes``: folders that stand
     for ConfigMaps and Secrets, by the name of the volume; ``account`` for the service account's.

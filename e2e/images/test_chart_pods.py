@@ -87,8 +87,8 @@ def test_the_operator_and_helm_test_run_as_the_chart_has_them(
 def _works(cluster: Cluster, operator: Container) -> None:
     cluster.apply_profile(PROFILE)
 
-    def made() -> bool:
+    def created() -> bool:
         assert operator.running, operator.log
         return ("DaemonSet", child_name("collector", PROFILE)) in cluster.children(PROFILE)
 
-    wait_for(made, 60, "a DaemonSet")
+    wait_for(created, 60, "a DaemonSet")

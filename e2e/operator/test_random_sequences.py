@@ -236,7 +236,7 @@ def _settle(world: World) -> tuple[float, str]:
     began, missing = time.monotonic(), "nothing"
     world.operator.start()
 
-    def at_rest() -> bool:
+    def settled() -> bool:
         nonlocal missing
         try:
             for name in NAMES:
@@ -247,7 +247,7 @@ def _settle(world: World) -> tuple[float, str]:
             raise
         return True
 
-    wait_for(at_rest, CONVERGED_S, "everything as it was meant")
+    wait_for(settled, CONVERGED_S, "everything as it was meant")
     return time.monotonic() - began, missing
 
 

@@ -150,9 +150,7 @@ def _report_findings(installed: Cluster, settings: AnalyzerSettings) -> None:
         for step, grade in enumerate(grades):
             about = {"node_name": NODE, "severity": grade}
             update = finding_factory.changed if step else finding_factory.opened
-            sink.write(
-                update(last_observed_ns=finding_factory.FIRST_SEEN_NS + step * SECOND, **about)
-            )
+            sink.write(update(last_observed_ns=finding_factory.START_NS + step * SECOND, **about))
             wait_for(lambda grade=grade: _severity(installed) == grade, 20, f"{grade} is reported")
         wait_for(lambda: _node_condition(installed), 20, "the node's condition")
         sink.write(finding_factory.resolved(node_name=NODE, severity=Severity.HIGH))

@@ -96,7 +96,7 @@ def test_changed_hypotheses_roll_out(stage: OperatorHarness) -> None:
     assert stage.writes(quiet) == []
 
 
-def test_several_analyzers_have_a_disruption_budget_and_a_single_one_has_none(
+def test_only_several_analyzers_have_a_disruption_budget(
     stage: OperatorHarness,
 ) -> None:
     name = stage.apply({"analyzer": {"replicas": 2}})

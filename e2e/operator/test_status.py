@@ -70,14 +70,14 @@ def test_overlapping_profiles_are_reported_on_both(stage: OperatorHarness) -> No
     assert condition(stage.profile(first), "Degraded")["status"] == "Unknown"
     second = stage.apply({"nodeSelector": {"odd": "yes"}})
 
-    def told() -> bool:
+    def overlap_reported() -> bool:
         for name, other in ((first, second), (second, first)):
             found = condition(stage.profile(name), "Degraded")
             assert (found.get("status"), found.get("reason")) == ("True", "NodesOverlap"), found
             assert f"profile {other} selects 1 of the same nodes" in found["message"]
         return True
 
-    wait_for(told, SOON_S, "both say so")
+    wait_for(overlap_reported, SOON_S, "both report the overlap")
     stage.kube.delete(stage.profile(second))
     wait_for(
         lambda: condition(stage.profile(first), "Degraded")["status"] == "Unknown",
@@ -94,12 +94,12 @@ def test_an_immutable_field_is_reported_and_not_retried(
     since = stage.audited()
     stage.apply(name=name)
 
-    def told() -> Object:
+    def immutable_reported() -> Object:
         found = condition(stage.profile(name), "Ready")
         assert found.get("reason") == "ImmutableField", found
         return found
 
-    assert "spec.selector" in wait_for(told, SOON_S, "ImmutableField")["message"]
+    assert "spec.selector" in wait_for(immutable_reported, SOON_S, "ImmutableField")["message"]
     assert stage.child("Deployment", "analyzer", name)  # the others are made
     time.sleep(QUIET_S)
     tries = [what for _, what, which in stage.writes(since) if which.startswith("reveal-collector")]

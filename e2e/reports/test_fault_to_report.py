@@ -82,7 +82,7 @@ def _agree(watching: ReportPipeline, name: str, began_ns: int) -> None:
     assert "series" not in detected
     found = wait_for(lambda: answer(watching.port, "/metrics")[0] == 200, 10, "metrics")
     assert found
-    # the host's own troubles go on meanwhile: rows come before what the API is told
+    # the host's own findings go on meanwhile: rows come before the API gets the update
     wait_for(lambda: _is_delivered(watching), _WRITTEN_S, "all that was found is told")
 
 
@@ -95,7 +95,7 @@ def _reasons(watching: ReportPipeline, name: str) -> list[str]:
 
 
 def _escalations(rows: list[dict[str, Any]]) -> int:
-    """How often it was told, while open, to be worse than ever before."""
+    """How often it was escalated while open."""
     ranks = [Severity(row["severity"]).rank for row in rows if row["state"] == "Open"]
     worst = list(accumulate(ranks, max))
     return sum(now > before for before, now in pairwise(worst))

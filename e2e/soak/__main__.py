@@ -77,7 +77,7 @@ def _watched(cluster: Cluster) -> Release:
     for kind in ("deployments", "daemonsets"):
         for item in cluster.kubectl("-n", NAMESPACE, "get", kind, "-o", "name").split():
             cluster.kubectl("-n", NAMESPACE, "rollout", "status", item, "--timeout=180s")
-    watched.watch(*cluster.nodes)  # a pod that was replaced meanwhile learns anew
+    watched.watch(*cluster.nodes)  # a pod that was replaced meanwhile learns again
     watched.calm(_CALM_S)
     return watched
 

@@ -21,7 +21,7 @@ from support.helm_chart import NAMESPACE
 _TURN_S = 1.0
 _LOOK_S = 10.0
 _MINUTE_S = 60.0
-# one call that fails is told and the soak goes on: it is about an hour, not about a moment
+# a failed call is logged and the soak continues: it measures an hour, not a moment
 _FAILURES = (OSError, ApiError, LookupError, subprocess.CalledProcessError)
 
 
@@ -113,7 +113,7 @@ class Soak:
         return workloads.objects(step, image, self._namespace)
 
     def _look(self) -> None:
-        """A finding is told at once and in full, with what ran then."""
+        """Log a finding immediately and in full, with the jobs that run."""
         for report in self._watched.reports(self._result.started):
             name = str(report["metadata"]["name"])
             if name not in self._result.findings:

@@ -1,7 +1,7 @@
-"""Faults on a node with a kernel of its own are told of it, and of no node beside it.
+"""Faults on a node with its own kernel are reported for that node only.
 
 What a kernel counts for itself (/proc/meminfo, /proc/stat) is the same on all nodes that
-share it and names none of them. Here it is a node's own: faults that are told by it name the
+share it and names none of them. Here it is a node's own: faults that it detects name the
 virtual machine, while the collector of the other node reads those of the machine.
 """
 

@@ -25,7 +25,7 @@ from reveal_contract.kube.names import REPORTS
 from reveal_contract.kube.report_parser import parse_report
 from reveal_contract.metric import Subsystem
 from support.crd_schema import faults, schema
-from support.finding_factory import ANY_FINDING, FIRST_SEEN_NS, SECOND, finding, largest
+from support.finding_factory import ANY_FINDING, SECOND, START_NS, finding, largest
 from support.property_tests import examples
 
 OWNER = ReportOwner("p", "0b7ab99b-0c4f-4f2c-8f75-bd1f5b0f8c52", 3)
@@ -102,9 +102,9 @@ def test_a_setting_has_no_windows() -> None:
 
 
 def test_a_stride_of_two_seconds_has_half_the_windows() -> None:
-    result = report(finding(last_observed_ns=FIRST_SEEN_NS + 60 * SECOND), "p", 1, stride_seconds=2)
+    result = report(finding(last_observed_ns=START_NS + 60 * SECOND), "p", 1, stride_seconds=2)
     assert result.status["windows"]["count"] == 30
-    assert result.refreshed(FIRST_SEEN_NS + 120 * SECOND, 2).status["windows"] == {
+    assert result.refreshed(START_NS + 120 * SECOND, 2).status["windows"] == {
         "count": 60, "firstTime": "2023-11-14T22:13:20.123Z",
         "lastTime": "2023-11-14T22:15:20.123Z",
     }  # fmt: skip
@@ -112,7 +112,7 @@ def test_a_stride_of_two_seconds_has_half_the_windows() -> None:
 
 def test_a_report_resolved_by_the_sink_has_the_reason() -> None:
     result = report(finding(notes=("learned under load",)), "p", 1)
-    over = result.resolved("its node is gone", FIRST_SEEN_NS + 90 * SECOND)
+    over = result.resolved("its node is gone", START_NS + 90 * SECOND)
     assert not over.open
     assert over.status["resolvedTime"] == "2023-11-14T22:14:50.123Z"
     assert over.status["notes"] == ["learned under load", "its node is gone"]
@@ -138,13 +138,13 @@ def test_any_finding_is_a_report_that_the_schema_takes(finding_drawn: Finding) -
     assert size(whole) <= MAX_BYTES
     assert faults(schema(REPORTS, "spec"), result.spec) == []
     assert faults(schema(REPORTS, "status"), result.status) == []
-    over = result.resolved("why", FIRST_SEEN_NS)
+    over = result.resolved("why", START_NS)
     assert faults(schema(REPORTS, "status"), over.status) == []
     assert size(over.to_create() | {"status": over.status}) <= MAX_BYTES
 
 
 def test_a_report_of_the_api_is_parsed_back() -> None:
-    result = report(replace(finding(), state=State.RESOLVED, resolved_ns=FIRST_SEEN_NS), "p", 1)
+    result = report(replace(finding(), state=State.RESOLVED, resolved_ns=START_NS), "p", 1)
     assert parse_report(result.to_create(OWNER) | {"status": result.status}) == result
 
 
@@ -165,7 +165,7 @@ def test_fields_of_another_version_are_kept() -> None:
     status = {**result.status, "newField": {"a": 1}}
     again = parse_report(result.to_create(OWNER) | {"status": status})
     assert again is not None
-    assert again.resolved("why", FIRST_SEEN_NS).status["newField"] == {"a": 1}
+    assert again.resolved("why", START_NS).status["newField"] == {"a": 1}
 
 
 @pytest.mark.parametrize("bad", [{"severity": "Huge"}, {"subsystem": "Moon"}, {"evidence": [{}]}])
@@ -185,9 +185,7 @@ def test_a_report_without_a_status_takes_state_and_severity_from_its_labels() ->
 
 def test_the_core_changes_with_the_fields_that_need_an_immediate_write() -> None:
     first = report(finding(), "p", 1)
-    same = report(
-        finding(claim="other words", last_observed_ns=FIRST_SEEN_NS + 99 * SECOND), "p", 1
-    )
+    same = report(finding(claim="other words", last_observed_ns=START_NS + 99 * SECOND), "p", 1)
     assert first.core == same.core
     for other in (
         {"severity": Severity.HIGH},

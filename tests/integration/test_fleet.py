@@ -83,7 +83,7 @@ class Site:
             self._send(odd or {})
             self._minute += 1
             until(lambda: self._published_minutes() == {START // 60 + self._minute - 2}, by)
-            for _ in range(2):  # a round over what was told
+            for _ in range(2):  # a round over what was published
                 by.turn()
 
     def rows(self) -> list[dict[str, Any]]:
@@ -205,14 +205,14 @@ def test_the_lead_of_a_killed_process_is_taken_within_ten_seconds(stream: Stream
     def both_are_there() -> bool:
         return stream.client.zcard(names.analyzers_key("default")) == 2 and leader() != ""
 
-    with analyzer("one") as analyzer_one, analyzer("two") as two:
+    with analyzer("one") as current, analyzer("two") as two:
         try:
             until(both_are_there, seconds=30)
             first = leader()
-            {"one": analyzer_one, "two": two}[first].kill()
+            {"one": current, "two": two}[first].kill()
             took = until(lambda: leader() not in ("", first), seconds=15)
         finally:
-            analyzer_one.kill()
+            current.kill()
             two.kill()
     assert took <= 10
 
@@ -246,7 +246,7 @@ class Rounds:
         self._compared = ComparisonRounds(self.exchange, self.now, pace or RoundTiming(0.0, 0.0))
 
     def minute(self, nodes: list[Summary], minute: int) -> list[FindingUpdate]:
-        """All nodes told of this minute, and a round over it."""
+        """Publish this minute of all nodes and run a round over it."""
         self.exchange.put([replace(node, minute=minute) for node in nodes])
         updates = self._compared.advance(self.now)
         self.now += 60
@@ -326,7 +326,7 @@ def test_many_nodes_are_read_in_portions_before_they_are_compared(stream: Stream
 def test_many_nodes_are_compared_part_by_part(
     stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Slices are not kept waiting for all of it; what came of it is told at its end."""
+    """Slices do not wait for the whole comparison; its result is reported at its end."""
     monkeypatch.setattr(comparison, "NODES_PER_STEP", 9)  # one part of nine nodes
     nodes, rounds = fleet(9, IDLE), Rounds(stream, RoundTiming(30.0, 0.0))
     updates: list[list[FindingUpdate]] = []

@@ -94,7 +94,7 @@ contexts: [{name: c, context: {cluster: c, user: u}}]
 
 @pytest.fixture
 def worker_and_snapshots(stream: Stream) -> Iterator[tuple[Worker, list[Snapshot]]]:
-    """A worker that leads, and what it tells of itself."""
+    """A worker that leads, and its snapshots."""
     found: list[Snapshot] = []
     reader = stream.reader("one", timing=QUICK)
     fleet = Fleet(reader.connection.client, "default", "one")

@@ -126,7 +126,7 @@ def test_a_restarted_sink_adopts_its_reports(bench: ApiServerSink) -> None:
     bench.idle()
     bench.sink.close()
     bench.start()
-    bench.update(opened())  # the same finding, told again
+    bench.update(opened())  # the same finding again
     bench.idle()
     bench.update(resolved())
     bench.idle()

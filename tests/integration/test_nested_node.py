@@ -18,7 +18,7 @@ pytestmark = [*NEEDED, pytest.mark.timeout(90)]
 UID = "0f0e0d0c-0b0a-4908-8706-050403020100"
 POD = f"/kubepods/besteffort/pod{UID}"
 # as a container engine sets a node up: a cgroup of its own, a namespace that begins there, and
-# the hierarchies mounted anew; arguments: a folder, the controllers, the command
+# the hierarchies mounted again; arguments: a folder, the controllers, the command
 NODE = """
 set -e
 tree=$1 controllers=$2; shift 2

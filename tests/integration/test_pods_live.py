@@ -92,7 +92,7 @@ def test_pods_are_measured_as_the_kernel_counts_them(
     assert table["ml/job-1"].until_ns > table["ml/job-1"].since_ns > 0
     used = observed.total(f"{USAGE}{{ml/train-0}}")
     assert inside - before - 1.5e9 < used <= after - before + 2e8
-    # what a pod used that lived for less than a slice is told once, all of it
+    # the whole use of a pod that lived for less than a slice is counted once
     assert observed.total(f"{USAGE}{{ml/job-1}}") == lived[0]
     # its own network namespace: it talked to nobody but itself
     assert observed.total("network.subject.out_segs{ml/train-0}") > 100

@@ -103,7 +103,7 @@ def test_a_scan_sees_this_host_and_analyze_agrees(host: Host, tmp_path: Path) ->
 @pytest.mark.slow
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_a_scan_cleanly_at_any_time(
+def test_a_signal_ends_a_scan_cleanly_in_any_phase(
     host: Host, tmp_path: Path, number: signal.Signals
 ) -> None:
     moments = random.Random(number).sample(range(20, 400), 6)
@@ -123,7 +123,7 @@ def test_a_signal_ends_a_scan_cleanly_at_any_time(
 
 @pytest.mark.slow
 @pytest.mark.timeout(60)
-def test_two_scans_at_once_do_not_disturb_each_other(host: Host, tmp_path: Path) -> None:
+def test_concurrent_scans_do_not_disturb_each_other(host: Host, tmp_path: Path) -> None:
     outs = [tmp_path / name for name in ("one", "two")]
     flags = ("--duration", "12s", "--warmup", "10s")
     scans = [host.start(*flags, "--output", str(out)) for out in outs]

@@ -26,7 +26,7 @@ from support.redis_streams import (
     read,
 )
 
-RARELY = LeaseTiming(lease=600.0, beat=600.0)  # at each beat what is done with is acknowledged, too
+RARELY = LeaseTiming(lease=600.0, beat=600.0)  # each renewal also acknowledges processed slices
 
 
 def test_slices_come_once_in_order_with_levels_restored(stream: Stream) -> None:

@@ -1,6 +1,6 @@
 """What the collector can open with some rights and not with others: a child process tells.
 
-Run as a program it is that child: it keeps the capabilities it is told of, and no other, opens
+Run as a program it is that child: it keeps the given capabilities and no other, opens
 every source of the host as seen below a folder, and prints what opened and what it is missing.
 """
 
@@ -133,5 +133,5 @@ if __name__ == "__main__":
         sys.stdout.write(json.dumps(_probe(Path(root), int(process))))
     else:
         _drop_all_but(names)
-        # the kernel takes what the bounding set lacks from root at the next exec
+        # at the next exec root loses the capabilities that are not in the bounding set
         os.execv(sys.executable, [sys.executable, __file__, root, process, "--now"])

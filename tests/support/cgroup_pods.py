@@ -1,4 +1,4 @@
-"""Pods made of real cgroups (version 1) and processes, and what a recording tells of them."""
+"""Pods made of real cgroups (version 1) and processes, and a recording of them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CONTROLLERS = ("cpu", "cpuacct", "memory", "pids", "blkio")
 LAYOUT = Layout("v1", "containerd", "cgroupfs")
 USAGE = "cpu.subject.usage"
 
-# joins the cgroups it is told, then works; in its own network namespace it talks to itself
+# joins the given cgroups, then works; in its own network namespace it sends to itself
 WORK = """
 import os, socket, struct, sys, time, fcntl
 for file in sys.argv[3:]:

@@ -97,7 +97,7 @@ def restarts(pod: Object) -> int:
 
 
 def recovered(watched: Release) -> None:
-    """Wait until all pods are ready and all nodes heard: what is certain is told while learning."""
+    """Wait until all pods are ready and all nodes report."""
     nodes = len(watched.cluster.nodes)
     wait_for(Pods(watched).all_ready, _BACK_S, "all pods are ready")
     wait_for(

@@ -92,7 +92,7 @@ def defaulted(of: Schema, value: Any) -> Any:
 
 
 def faults(of: Schema, value: Any, path: str = "") -> list[str]:
-    """What the schema does not allow of a value; rules of CEL aside."""
+    """Return what the schema does not allow of a value, apart from CEL rules."""
     if of.get("x-kubernetes-int-or-string"):
         types: type | tuple[type, ...] = (int, str)
     else:

@@ -125,7 +125,7 @@ def compare(golden: str, command: str, output: str) -> None:
 
 
 def _events(now_ns: int) -> Iterator[Object]:
-    """What was told of the node gpu-07: it came thrice and grew worse; and of a pod on it."""
+    """Events of the node gpu-07, three times and escalated, and of a pod on it."""
     finding = finding_factory.cpu_contention(now_ns)
     medium = replace(finding, severity=Severity.MEDIUM)
     found, on_pod = event_policy.opened(medium)

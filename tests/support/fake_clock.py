@@ -1,4 +1,4 @@
-"""A clock for what takes one: its seconds pass when told to."""
+"""A clock that a test sets by hand."""
 
 from __future__ import annotations
 

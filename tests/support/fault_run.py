@@ -1,4 +1,4 @@
-"""The story of a fault on real nodes: it begins, one report tells of it, it ends; a row a story.
+"""A fault on real nodes from its start to its resolved report; each run is a row.
 
 Rows are appended to the file that ``REVEAL_FAULT_ROWS`` names; ``bench/cluster_faults.py`` makes
 a table of them.
@@ -31,7 +31,7 @@ _ROWS = "REVEAL_FAULT_ROWS"
 
 @dataclass(frozen=True)
 class Row:
-    """What was told of one fault: a row of the table."""
+    """What was reported of one fault: a row of the table."""
 
     fault: str
     watched: int
@@ -44,7 +44,7 @@ class Row:
     events: int
     seconds: float | None
     resolved_s: float | None
-    said: tuple[str, ...]
+    summaries: tuple[str, ...]
 
     @property
     def wrong(self) -> list[str]:
@@ -119,7 +119,7 @@ def _becomes_true(holds: Callable[[], object], seconds: float) -> bool:
 
 @contextmanager
 def fault_run(about: str, watched: Release, expected: Expected) -> Iterator[FaultRun]:
-    """Inside, it happens; afterwards it is over, and one report and its Events told of it."""
+    """Run a fault inside; afterwards expect a single resolved report and its Events."""
     watched.calm()
     story = FaultRun(watched, expected, now())
     yield story
@@ -155,7 +155,7 @@ def healthy_run(name: str, watched: Release) -> Iterator[None]:
     yield
     findings = [summary(report) for report in watched.reports(since)]
     _save({"healthy": name, "seconds": round(time.time() - began), "findings": len(findings),
-           "said": findings})  # fmt: skip
+           "summaries": findings})  # fmt: skip
     assert findings == []
 
 
@@ -171,7 +171,7 @@ def judged(name: str, story: FaultRun, resolved_s: float | None) -> Row:
         pod="pod" not in missed, hypothesis="hypothesis" not in missed,
         reports=len(reports), events=reasons.count("AnomalyDetected") if whole else 0,
         seconds=story.seconds, resolved_s=resolved_s if reports else None,
-        said=tuple(summary(report) for report in reports),
+        summaries=tuple(summary(report) for report in reports),
     )  # fmt: skip
 
 

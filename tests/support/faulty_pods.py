@@ -33,7 +33,7 @@ class Expected:
 
 
 def quota(node: str, namespace: str, pod: str = THROTTLED) -> Expected:
-    """What is to be told of a pod that its CPU quota holds back."""
+    """Return the expected report of a pod that is throttled by its CPU quota."""
     return Expected(node, "CPU", "CPUQuotaThrottling", f"{namespace}/{pod}")
 
 

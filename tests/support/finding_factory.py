@@ -31,7 +31,7 @@ from reveal_contract.finding import (
 )
 from reveal_contract.metric import Subsystem
 
-FIRST_SEEN_NS = 1_700_000_000_123_456_789
+START_NS = 1_700_000_000_123_456_789
 SECOND = 1_000_000_000
 MINUTE_NS = 60 * 10**9
 STILL_S = 50
@@ -42,7 +42,7 @@ def finding(identity: str = "cpu-1", **other: Any) -> Finding:
     given: dict[str, Any] = {
         "node_name": "n1", "subsystem": Subsystem.CPU, "severity": Severity.MEDIUM,
         "state": State.OPEN,
-        "first_observed_ns": FIRST_SEEN_NS, "last_observed_ns": FIRST_SEEN_NS + 5 * SECOND,
+        "first_observed_ns": START_NS, "last_observed_ns": START_NS + 5 * SECOND,
         "claim": "CPU is slow", "subsystems": (Subsystem.CPU,), **other,
     }  # fmt: skip
     return Finding(id=identity, **given)
@@ -57,7 +57,7 @@ def changed(identity: str = "cpu-1", **other: Any) -> FindingUpdate:
 
 
 def resolved(identity: str = "cpu-1", **other: Any) -> FindingUpdate:
-    over = {"state": State.RESOLVED, "resolved_ns": FIRST_SEEN_NS + 60 * SECOND, **other}
+    over = {"state": State.RESOLVED, "resolved_ns": START_NS + 60 * SECOND, **other}
     return FindingUpdate(FindingChange.RESOLVED, finding(identity, **over))
 
 
@@ -83,9 +83,7 @@ def largest() -> Finding:
         notes=(words * 20,) * 30,
         victims=(f"{'v' * 63}/{'w' * 253}",) * 30,
         peers=Peers(9, "0" * 200, "1" * 200),
-        impact=Impact(
-            "j" * 400, 9.14, 8.04, 10.24, 1716.4, 1572.7, FIRST_SEEN_NS, 30, "c" * 200, 188
-        ),
+        impact=Impact("j" * 400, 9.14, 8.04, 10.24, 1716.4, 1572.7, START_NS, 30, "c" * 200, 188),
         score_percent=1000,
         confidence_percent=-4,
     )

@@ -1,4 +1,4 @@
-"""Nodes as they are told of to their peers, made by hand."""
+"""Summaries of nodes for the comparison of a fleet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts that are compared with what they were; ``make goldens`` writes them anew."""
+"""Golden texts; ``make goldens`` writes them again."""
 
 from __future__ import annotations
 
@@ -15,4 +15,4 @@ def compare(name: str, text: str) -> None:
         golden.parent.mkdir(parents=True, exist_ok=True)
         golden.write_text(text)
     assert golden.exists(), f"no golden {name}: `make goldens` writes it"
-    assert text.splitlines() == golden.read_text().splitlines(), "`make goldens` writes it anew"
+    assert text.splitlines() == golden.read_text().splitlines(), "`make goldens` writes it again"

@@ -17,7 +17,7 @@ Figures = dict[tuple[str, str], int | None]
 class SteppedPoller:
     """A poller whose rounds are made by hand, on a clock that is set by hand.
 
-    ``timed``: besides, calls take the time they take.
+    ``timed``: the clock also advances by the real duration of calls.
     """
 
     def __init__(self, roots: Roots | None = None, timed: bool = False, **options: Any) -> None:

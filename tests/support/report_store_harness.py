@@ -12,7 +12,7 @@ from reveal_contract.finding import FindingUpdate, Severity
 from reveal_contract.kube.anomaly_report import Report
 from reveal_contract.names import SHARDS
 from reveal_contract.settings import AnalyzerSettings
-from support.finding_factory import FIRST_SEEN_NS, SECOND, opened
+from support.finding_factory import SECOND, START_NS, opened
 
 ALL = frozenset(range(SHARDS))
 
@@ -34,7 +34,7 @@ class StoreHarness:
 
     @property
     def now_ns(self) -> int:
-        return FIRST_SEEN_NS + int(self.now * SECOND)
+        return START_NS + int(self.now * SECOND)
 
     def list(self, *found: Report) -> None:
         """List the API, which has these open reports."""

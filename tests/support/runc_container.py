@@ -97,6 +97,6 @@ def config(
     return spec
 
 
-def _bind(place: Path, access: str) -> Json:
+def _bind(path: Path, access: str) -> Json:
     options = ["rbind", "rprivate", access]
-    return {"destination": str(place), "type": "bind", "source": str(place), "options": options}
+    return {"destination": str(path), "type": "bind", "source": str(path), "options": options}

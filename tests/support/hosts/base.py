@@ -31,7 +31,7 @@ def add_base(
 
 
 def add_machine(tree: Tree, machine: Machine, vectors: Vectors | None = None) -> None:
-    """The files of this machine; ``vectors`` are interrupts besides those of NICs and disks."""
+    """The files of this machine; ``vectors``: interrupts apart from those of NICs and disks."""
     vectors = vectors or Vectors()
     request_vectors(vectors, machine)
     add_proc(tree, machine, vectors)

@@ -186,26 +186,26 @@ def add_cgroup_1(tree: Tree, path: str, use: Use) -> None:
     tree.write(f"cgroup/pids{path}/pids.current", use.tasks)
 
 
-def add_cgroup_2(tree: Tree, place: str, use: Use) -> None:
-    """One cgroup of version 2 with all controllers, at a place below the tree's root."""
-    _add_core_2(tree, place, use)
+def add_cgroup_2(tree: Tree, folder: str, use: Use) -> None:
+    """One cgroup of version 2 with all controllers, at a folder below the tree's root."""
+    _add_core_2(tree, folder, use)
     throttled = _throttling("throttled_usec", 1e-3)
-    tree.write(f"{place}/cpu.stat", lambda now: (
+    tree.write(f"{folder}/cpu.stat", lambda now: (
         f"usage_usec {now.count(use.cpu * 1e6)}\nuser_usec {now.count(use.cpu * 7e5)}\n"
         f"system_usec {now.count(use.cpu * 3e5)}\n{throttled(now)}"
     ))  # fmt: skip
-    tree.write(f"{place}/memory.current", use.memory)
-    tree.write(f"{place}/memory.stat", lambda now: (
+    tree.write(f"{folder}/memory.current", use.memory)
+    tree.write(f"{folder}/memory.stat", lambda now: (
         f"anon {use.memory // 2}\nfile {use.memory // 4}\nworkingset_refault_anon 0\n"
         f"workingset_refault_file {now.count(use.cpu)}\npgscan {now.count(use.cpu * 2)}\n"
         f"pgfault {now.count(use.cpu * 500)}\npgmajfault {now.count(use.cpu * 2)}\n"
     ))  # fmt: skip
-    tree.write(f"{place}/memory.events", "low 0\nhigh 0\nmax 0\noom 0\noom_kill 0\n")
-    tree.write(f"{place}/io.stat", lambda now: (
+    tree.write(f"{folder}/memory.events", "low 0\nhigh 0\nmax 0\noom 0\noom_kill 0\n")
+    tree.write(f"{folder}/io.stat", lambda now: (
         f"8:0 rbytes={now.count(use.cpu * 1e6)} wbytes={now.count(use.cpu * 2e6)} "
         f"rios={now.count(use.cpu * 20)} wios={now.count(use.cpu * 40)} dbytes=0 dios=0\n"
     ))  # fmt: skip
-    tree.write(f"{place}/pids.current", use.tasks)
+    tree.write(f"{folder}/pids.current", use.tasks)
 
 
 def _use(uses: dict[str, Use], path: str, use: Use) -> None:
@@ -265,11 +265,11 @@ def _add_root_2(tree: Tree, version: str) -> None:
     tree.write(f"{root}/cgroup.procs", "1\n")
 
 
-def _add_core_2(tree: Tree, place: str, use: Use) -> None:
-    tree.write(f"{place}/cgroup.procs", "".join(f"{pid}\n" for pid in use.pids))
-    tree.write(f"{place}/cgroup.events", f"populated {int(use.tasks > 0)}\nfrozen 0\n")
+def _add_core_2(tree: Tree, folder: str, use: Use) -> None:
+    tree.write(f"{folder}/cgroup.procs", "".join(f"{pid}\n" for pid in use.pids))
+    tree.write(f"{folder}/cgroup.events", f"populated {int(use.tasks > 0)}\nfrozen 0\n")
     for name, share in (("cpu", 20_000.0), ("memory", 1_000.0), ("io", 5_000.0)):
-        tree.write(f"{place}/{name}.pressure", _pressure(use.cpu * share))
+        tree.write(f"{folder}/{name}.pressure", _pressure(use.cpu * share))
 
 
 def _throttling(time: str, scale: float) -> Callable[[Moment], str]:

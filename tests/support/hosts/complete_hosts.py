@@ -47,7 +47,7 @@ def dgx_h100(tree: Tree) -> Machine:
     nics += [
         Nic("enp41s0f0np0", "0000:29:00.0", "mlx5_core", 200 * _GBIT, 9000, 0, 63),
         Nic("enp170s0f0np0", "0000:aa:00.0", "mlx5_core", 200 * _GBIT, 9000, 1, 63, up=False),
-        # the management port's driver is loaded anew during the last slice
+        # the management port's driver is loaded again during the last slice
         Nic("eno3", "0000:0b:00.0", "igb", 1 * _GBIT, 1500, 0, 4, rate=9_000, reset_after=2_500),
     ]
     disks = [

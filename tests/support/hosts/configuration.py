@@ -83,7 +83,7 @@ def add_bond(tree: Tree, name: str, mode: str, parts: Mapping[str, bool], mtu: i
 def add_gpu_process(
     tree: Tree, pid: int, cpus: str, nodes: str, name: str = "python3", cgroup: str = "/job"
 ) -> None:
-    """What proc_pid_status(5) tells of where a process may run."""
+    """Where a process may run, as in proc_pid_status(5)."""
     tree.write(
         f"proc/{pid}/status",
         f"Name:\t{name}\nUmask:\t0022\nState:\tS (sleeping)\nPid:\t{pid}\nThreads:\t16\n"

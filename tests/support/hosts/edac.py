@@ -31,16 +31,16 @@ def add_edac(
             _module(tree, folder, module, shape, label)
 
 
-def _module(tree: Tree, place: str, number: int, shape: str, label: str) -> None:
+def _module(tree: Tree, folder: str, number: int, shape: str, label: str) -> None:
     if shape == "csrow":
-        row = f"{place}/csrow{number}"
+        row = f"{folder}/csrow{number}"
         tree.write(f"{row}/ue_count", 0)
         tree.write(f"{row}/ce_count", 0)
         for lane in range(2):
             tree.write(f"{row}/ch{lane}_ce_count", 0)
             tree.write(f"{row}/ch{lane}_dimm_label", label + "\n")
         return
-    module = f"{place}/{shape}{number}"
+    module = f"{folder}/{shape}{number}"
     tree.write(f"{module}/dimm_label", label + "\n")
     tree.write(f"{module}/dimm_location", f"channel {number} slot 0\n")
     for name in ("dimm_ce_count", "dimm_ue_count"):

@@ -56,12 +56,12 @@ def add_adapter(tree: Tree, adapter: Adapter) -> str:
     return f"{folder}/ports"
 
 
-def _port(tree: Tree, place: str, adapter: Adapter) -> None:
-    tree.write(f"{place}/link_layer", ("Ethernet" if adapter.ethernet else "InfiniBand") + "\n")
-    tree.write(f"{place}/state", _LIVE["ACTIVE"] + "\n")
-    tree.write(f"{place}/phys_state", "5: LinkUp\n")
-    tree.write(f"{place}/rate", adapter.rate + "\n")
-    counters = f"{place}/counters"
+def _port(tree: Tree, folder: str, adapter: Adapter) -> None:
+    tree.write(f"{folder}/link_layer", ("Ethernet" if adapter.ethernet else "InfiniBand") + "\n")
+    tree.write(f"{folder}/state", _LIVE["ACTIVE"] + "\n")
+    tree.write(f"{folder}/phys_state", "5: LinkUp\n")
+    tree.write(f"{folder}/rate", adapter.rate + "\n")
+    counters = f"{folder}/counters"
     for name in _ERRORS:
         tree.write(f"{counters}/{name}", 0)
     for name in ("port_rcv_data", "port_xmit_data"):
@@ -69,13 +69,13 @@ def _port(tree: Tree, place: str, adapter: Adapter) -> None:
     for name in _PACKETS:
         tree.write(f"{counters}/{name}", rising(adapter.bytes_a_second / 4096, 10**6))
     if adapter.hardware:
-        tree.write(f"{place}/hw_counters/lifespan", 10)
+        tree.write(f"{folder}/hw_counters/lifespan", 10)
         for name in _HARDWARE:
-            tree.write(f"{place}/hw_counters/{name}", 0)
-    _gids(tree, place, adapter)
+            tree.write(f"{folder}/hw_counters/{name}", 0)
+    _gids(tree, folder, adapter)
 
 
-def _gids(tree: Tree, place: str, adapter: Adapter) -> None:
+def _gids(tree: Tree, folder: str, adapter: Adapter) -> None:
     """The first entries of the table; unused ones have no interface (the kernel says EINVAL)."""
     local = "fe80:0000:0000:0000:0e42:a1ff:fe00:0001"
     entries = [(local, "IB/RoCE v1"), (local, "RoCE v2")] if adapter.ethernet else [(local, "")]
@@ -84,8 +84,8 @@ def _gids(tree: Tree, place: str, adapter: Adapter) -> None:
         gid = ipaddress.IPv6Address(mapped).exploded
         entries += [(gid, "IB/RoCE v1"), (gid, "RoCE v2")]
     for number, (gid, kind) in enumerate(entries):
-        tree.write(f"{place}/gids/{number}", gid + "\n")
+        tree.write(f"{folder}/gids/{number}", gid + "\n")
         if adapter.ethernet:
-            tree.write(f"{place}/gid_attrs/ndevs/{number}", adapter.netdev + "\n")
-            tree.write(f"{place}/gid_attrs/types/{number}", kind + "\n")
-    tree.write(f"{place}/gids/{len(entries)}", "0000:" * 7 + "0000\n")
+            tree.write(f"{folder}/gid_attrs/ndevs/{number}", adapter.netdev + "\n")
+            tree.write(f"{folder}/gid_attrs/types/{number}", kind + "\n")
+    tree.write(f"{folder}/gids/{len(entries)}", "0000:" * 7 + "0000\n")

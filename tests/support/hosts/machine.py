@@ -21,7 +21,7 @@ class Nic:
     queues: int = 1
     up: bool = True
     rate: int = 2_000_000  # bytes a second received, half of it sent
-    reset_after: int = 0  # ms after which its driver is loaded anew and counts from 0
+    reset_after: int = 0  # ms after which its driver is loaded again and counts from 0
 
 
 @dataclass(frozen=True)

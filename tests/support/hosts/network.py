@@ -122,21 +122,21 @@ def add_nic(tree: Tree, nic: Nic) -> None:
         tree.link(f"sys/devices/{parent}/driver", f"../../../bus/pci/drivers/{nic.driver}")
 
 
-def _attributes(tree: Tree, place: str, nic: Nic) -> None:
-    tree.write(f"{place}/operstate", ("up" if nic.up else "down") + "\n")
-    tree.write(f"{place}/carrier_changes", 2)
-    tree.write(f"{place}/carrier_down_count", 1)
-    tree.write(f"{place}/mtu", nic.mtu)
-    tree.write(f"{place}/address", "02:42:ac:11:00:02\n")
-    tree.write(f"{place}/type", 772 if nic.name == "lo" else 32 if nic.name[:2] == "ib" else 1)
+def _attributes(tree: Tree, folder: str, nic: Nic) -> None:
+    tree.write(f"{folder}/operstate", ("up" if nic.up else "down") + "\n")
+    tree.write(f"{folder}/carrier_changes", 2)
+    tree.write(f"{folder}/carrier_down_count", 1)
+    tree.write(f"{folder}/mtu", nic.mtu)
+    tree.write(f"{folder}/address", "02:42:ac:11:00:02\n")
+    tree.write(f"{folder}/type", 772 if nic.name == "lo" else 32 if nic.name[:2] == "ib" else 1)
     if nic.driver:
-        tree.write(f"{place}/speed", nic.speed)
-        tree.write(f"{place}/duplex", "full\n")
+        tree.write(f"{folder}/speed", nic.speed)
+        tree.write(f"{folder}/duplex", "full\n")
     rates = {"rx_bytes": nic.rate, "tx_bytes": nic.rate // 2}
     rates |= {"rx_packets": nic.rate // _FRAME, "tx_packets": nic.rate // _FRAME // 2}
     for name in _STATISTICS:
         rate = rates.get(name, 0) if nic.up else 0
-        tree.write(f"{place}/statistics/{name}", rising(rate, 3600 * rate) if rate else 0)
+        tree.write(f"{folder}/statistics/{name}", rising(rate, 3600 * rate) if rate else 0)
     for queue in range(nic.queues):
-        tree.write(f"{place}/queues/rx-{queue}/rps_cpus", "00000000\n")
-        tree.write(f"{place}/queues/tx-{queue}/xps_cpus", "00000000\n")
+        tree.write(f"{folder}/queues/rx-{queue}/rps_cpus", "00000000\n")
+        tree.write(f"{folder}/queues/tx-{queue}/xps_cpus", "00000000\n")

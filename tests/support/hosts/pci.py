@@ -62,29 +62,29 @@ def add_function(tree: Tree, card: Function) -> str:
     return card.folder
 
 
-def add_errors(tree: Tree, place: str, long_names: bool = False, **counts: int) -> None:
+def add_errors(tree: Tree, folder: str, long_names: bool = False, **counts: int) -> None:
     """The AER files of a device: counts by the kernel's name, of whichever file has it."""
     for severity, names in _COLUMNS.items():
         rows = [(_LONG.get(name, name) if long_names else name, counts.get(name, 0))
                  for name in names]  # fmt: skip
         total = f"TOTAL_ERR_{_TOTALS[severity]} {sum(count for _, count in rows)}"
         lines = [f"{name} {count}" for name, count in rows]
-        tree.write(f"{place}/aer_dev_{severity}", "\n".join([*lines, total, ""]))
+        tree.write(f"{folder}/aer_dev_{severity}", "\n".join([*lines, total, ""]))
 
 
-def _common(tree: Tree, place: str, code: str, driver: str, numa: int) -> None:
-    address = place.rpartition("/")[2]
-    tree.write(f"{place}/class", code + "\n")
-    tree.write(f"{place}/numa_node", numa)
-    tree.write(f"{place}/uevent", f"DRIVER={driver}\nPCI_SLOT_NAME={address}\n")
+def _common(tree: Tree, folder: str, code: str, driver: str, numa: int) -> None:
+    address = folder.rpartition("/")[2]
+    tree.write(f"{folder}/class", code + "\n")
+    tree.write(f"{folder}/numa_node", numa)
+    tree.write(f"{folder}/uevent", f"DRIVER={driver}\nPCI_SLOT_NAME={address}\n")
     tree.folder(f"sys/bus/pci/drivers/{driver}")
-    up = "../" * place.count("/")
-    tree.link(f"{place}/driver", f"{up}bus/pci/drivers/{driver}")
-    tree.link(f"sys/bus/pci/devices/{address}", "../../../" + place.removeprefix("sys/"))
+    up = "../" * folder.count("/")
+    tree.link(f"{folder}/driver", f"{up}bus/pci/drivers/{driver}")
+    tree.link(f"sys/bus/pci/devices/{address}", "../../../" + folder.removeprefix("sys/"))
 
 
-def _link(tree: Tree, place: str, card: Function, most_width: int) -> None:
-    tree.write(f"{place}/current_link_speed", card.speed + "\n")
-    tree.write(f"{place}/current_link_width", card.width)
-    tree.write(f"{place}/max_link_speed", card.most_speed + "\n")
-    tree.write(f"{place}/max_link_width", most_width)
+def _link(tree: Tree, folder: str, card: Function, most_width: int) -> None:
+    tree.write(f"{folder}/current_link_speed", card.speed + "\n")
+    tree.write(f"{folder}/current_link_width", card.width)
+    tree.write(f"{folder}/max_link_speed", card.most_speed + "\n")
+    tree.write(f"{folder}/max_link_width", most_width)

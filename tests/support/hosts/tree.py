@@ -47,7 +47,7 @@ Moving = Callable[[Moment], Content]
 
 
 def rising(rate: float, start: int = 0, bits: int = 64, reset_after: int | None = None) -> Moving:
-    """A file that holds one counter; ``reset_after`` ms it begins anew at 0."""
+    """A file that holds one counter; after ``reset_after`` ms it starts again at 0."""
 
     def content(now: Moment) -> str:
         if reset_after is not None and now.time >= reset_after:

@@ -12,7 +12,7 @@ from reveal_contract.finding import (
     Severity,
     State,
 )
-from support.finding_factory import FIRST_SEEN_NS, SECOND, finding
+from support.finding_factory import SECOND, START_NS, finding
 
 
 def pod(confidence: Confidence = Confidence.MEASURED, share: int = 60, name: str = "p0") -> Pod:
@@ -52,9 +52,9 @@ def test_a_configuration_finding_has_no_event() -> None:
 
 
 def test_a_resolved_finding_has_an_event_with_its_duration() -> None:
-    over = finding(state=State.RESOLVED, resolved_ns=FIRST_SEEN_NS + 60 * SECOND)
+    over = finding(state=State.RESOLVED, resolved_ns=START_NS + 60 * SECOND)
     (event,) = event_policy.changed(over, Severity.HIGH, was_open=True)
-    assert (event.reason.name, event.time_ns) == ("AnomalyResolved", FIRST_SEEN_NS + 60 * SECOND)
+    assert (event.reason.name, event.time_ns) == ("AnomalyResolved", START_NS + 60 * SECOND)
     assert event_policy.changed(over, Severity.HIGH, was_open=False) == []
 
 

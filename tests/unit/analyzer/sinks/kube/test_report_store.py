@@ -20,7 +20,7 @@ from reveal_contract.finding import (
 from reveal_contract.kube.anomaly_report import report
 from reveal_contract.metric import Subsystem
 from reveal_contract.names import shard
-from support.finding_factory import FIRST_SEEN_NS, SECOND, changed, finding, opened, resolved
+from support.finding_factory import SECOND, START_NS, changed, finding, opened, resolved
 from support.report_store_harness import ALL, StoreHarness
 
 MINUTE = 60 * SECOND
@@ -51,7 +51,7 @@ def test_fifty_updates_in_five_minutes_are_two_writes() -> None:
         harness.deliver()
         harness.now += 5
         harness.update(
-            changed(claim=f"words {number}", last_observed_ns=FIRST_SEEN_NS + number * 5 * SECOND)
+            changed(claim=f"words {number}", last_observed_ns=START_NS + number * 5 * SECOND)
         )
         harness.observe()
     harness.deliver()
@@ -78,7 +78,7 @@ def test_a_new_pod_is_written_immediately_and_a_new_order_of_pods_is_not() -> No
 
 def test_a_report_of_another_analyzer_notifies_no_pod_again() -> None:
     pod = Pod("ml", "a", "uid-a", "", 60, 60, Confidence.MEASURED)
-    began = report(finding(first_observed_ns=FIRST_SEEN_NS - 16 * MINUTE), "p", 0)
+    began = report(finding(first_observed_ns=START_NS - 16 * MINUTE), "p", 0)
     harness = StoreHarness(listed=False)
     harness.list(began)
     harness.update(changed(pods=(pod,)))
@@ -118,9 +118,7 @@ def test_severity_cause_and_subsystem_are_written_immediately_and_the_spec_stays
     harness.update(changed(severity=Severity.HIGH))
     harness.deliver()
     harness.update(
-        changed(
-            severity=Severity.HIGH, subsystem=Subsystem.MEMORY, first_observed_ns=FIRST_SEEN_NS + 1
-        )
+        changed(severity=Severity.HIGH, subsystem=Subsystem.MEMORY, first_observed_ns=START_NS + 1)
     )
     harness.deliver()
     harness.update(changed(severity=Severity.LOW, subsystem=Subsystem.MEMORY))
@@ -180,9 +178,7 @@ def test_nothing_is_written_before_the_api_is_listed() -> None:
 def test_an_open_report_of_the_api_continues_without_another_event() -> None:
     harness = StoreHarness(listed=False)
     harness.update(opened())
-    there = report(
-        finding(severity=Severity.LOW, first_observed_ns=FIRST_SEEN_NS - 16 * MINUTE), "p", 1
-    )
+    there = report(finding(severity=Severity.LOW, first_observed_ns=START_NS - 16 * MINUTE), "p", 1)
     harness.list(there)
     (written,) = harness.deliver()
     assert written.spec == there.spec
@@ -194,7 +190,7 @@ def test_a_young_report_of_another_analyzer_repeats_its_event_under_the_same_nam
     """The other analyzer may have died before its Event; the API ignores a repeated name."""
     harness = StoreHarness(listed=False)
     harness.update(opened())
-    harness.list(report(finding(first_observed_ns=FIRST_SEEN_NS - 14 * MINUTE), "p", 1))
+    harness.list(report(finding(first_observed_ns=START_NS - 14 * MINUTE), "p", 1))
     harness.deliver()
     assert harness.reasons == ["AnomalyDetected"]
 
@@ -207,7 +203,7 @@ def test_a_new_finding_adopts_an_orphaned_report() -> None:
     harness.list(there, other)
     harness.observe()
     harness.update(
-        opened("cpu-after", first_observed_ns=FIRST_SEEN_NS + 99 * SECOND, severity=Severity.HIGH)
+        opened("cpu-after", first_observed_ns=START_NS + 99 * SECOND, severity=Severity.HIGH)
     )
     (written,) = harness.deliver()
     assert (written.name, written.spec) == (there.name, there.spec)

@@ -17,7 +17,7 @@ from reveal_contract.finding import Finding, Severity
 from reveal_contract.kube import events
 from reveal_contract.kube.anomaly_report import report
 from reveal_contract.kube.events import Event, EventRecorder
-from support.finding_factory import FIRST_SEEN_NS, finding, largest
+from support.finding_factory import START_NS, finding, largest
 from support.property_tests import examples
 
 
@@ -29,11 +29,11 @@ def entry(given: Finding | None = None) -> ReportEntry:
 def test_written_entries_are_loaded(tmp_path: Path) -> None:
     kept = entry()
     event = Event(events.ANOMALY_DETECTED, events.node("n1"), "note", "reveal-analyzer", "pod")
-    posting = EventRecorder().record(event, FIRST_SEEN_NS)
+    posting = EventRecorder().record(event, START_NS)
     assert posting is not None
     kept.events = [
         posting,
-        PendingEvent(events.ANOMALY_RESOLVED, "over", FIRST_SEEN_NS, ("ns", "p", "u")),
+        PendingEvent(events.ANOMALY_RESOLVED, "over", START_NS, ("ns", "p", "u")),
     ]
     Spool(tmp_path).write([kept, entry(finding("cpu-2"))])
     first, second = Spool(tmp_path).load()
