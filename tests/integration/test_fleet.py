@@ -193,6 +193,7 @@ def test_a_released_lead_is_taken_within_ten_seconds(stream: Stream) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(180)
 def test_the_lead_of_a_killed_process_is_taken_within_ten_seconds(stream: Stream) -> None:
     def leader() -> str:
         return (stream.client.get(names.fleet_key("default", "leader")) or b"").decode()
@@ -207,7 +208,7 @@ def test_the_lead_of_a_killed_process_is_taken_within_ten_seconds(stream: Stream
 
     with analyzer("one") as current, analyzer("two") as two:
         try:
-            until(both_are_there, seconds=30)
+            until(both_are_there, seconds=120)  # a busy machine imports slowly
             first = leader()
             {"one": current, "two": two}[first].kill()
             took = until(lambda: leader() not in ("", first), seconds=15)
