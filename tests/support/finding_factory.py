@@ -32,6 +32,7 @@ from reveal_contract.finding import (
 from reveal_contract.metric import Subsystem
 
 START_NS = 1_700_000_000_123_456_789
+ONSET_NS = 1_700_000_000_000_000_000
 SECOND = 1_000_000_000
 MINUTE_NS = 60 * 10**9
 STILL_S = 50
@@ -87,6 +88,20 @@ def largest() -> Finding:
         score_percent=1000,
         confidence_percent=-4,
     )
+
+
+def scan_finding(
+    claim: str = "waiting for CPU rose", subject: str = "/a.slice/b.service"
+) -> Finding:
+    """Return an open finding of a scan, with evidence, subject and hypothesis."""
+    return Finding(
+        id="cpu-1", node_name="n", subsystem=Subsystem.CPU, severity=Severity.HIGH,
+        state=State.OPEN, first_observed_ns=ONSET_NS, last_observed_ns=ONSET_NS + 9 * SECOND,
+        claim=claim,
+        evidence=(Evidence("cpu.pressure.some", "mean", "", "930000000", "5e7", "ns/s", "up"),),
+        subjects=(Subject("Cgroup", subject, 87, 60, Confidence.MEASURED),),
+        hypothesis=Hypothesis("cpu-contention", 80, "give the job CPUs of its own"),
+    )  # fmt: skip
 
 
 def example_findings(now_ns: int) -> list[Finding]:

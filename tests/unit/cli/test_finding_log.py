@@ -4,11 +4,11 @@ from dataclasses import replace
 
 from reveal_cli.finding_log import FindingLog
 from reveal_contract.finding import Finding, FindingChange, FindingUpdate, State
-from support import cli_findings
+from support import finding_factory
 
 
 def finding(second: int = 1) -> Finding:
-    return replace(cli_findings.finding(), id=f"cpu-{second}", first_observed_ns=second * 10**9)
+    return replace(finding_factory.finding(), id=f"cpu-{second}", first_observed_ns=second * 10**9)
 
 
 def test_the_last_state_of_each_finding_is_kept_in_the_order_of_onset() -> None:

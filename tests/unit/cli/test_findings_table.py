@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from reveal_cli.findings_table import FindingsTable, evidence_text, subject_text
 from reveal_cli.terminal import plain_text
 from reveal_contract.finding import Evidence, Finding, Impact
-from support.cli_findings import ONSET_NS, finding
+from support.finding_factory import ONSET_NS, scan_finding
 
 IMPACT = Impact("/train", 9.14, 8.04, 10.24, 1716.4, 1572.7, ONSET_NS, 30, "cpu.subject.usage", 88)
 PRINTABLE = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=300)
@@ -28,48 +28,48 @@ def words(text: str) -> str:
 
 @given(PRINTABLE, PRINTABLE, st.integers(30, 160))
 def test_no_line_is_wider_than_the_terminal(claim: str, subject: str, width: int) -> None:
-    lines = table(finding(claim, subject), width=width).splitlines()
+    lines = table(scan_finding(claim, subject), width=width).splitlines()
     assert all(len(line) <= width for line in lines)
 
 
 @pytest.mark.parametrize("width", [50, 99, 100, 120])
 def test_every_field_is_printed_in_any_width(width: int) -> None:
-    text = words(table(finding(), width=width))
+    text = words(table(scan_finding(), width=width))
     for word in ("CPU", "High", "Open", "waiting for CPU", "/a.slice/b.ser", "cpu.pressure.some"):
         assert word in text
 
 
 def test_a_narrow_terminal_gets_a_list_instead_of_a_table() -> None:
-    assert table(finding(), width=99).splitlines()[1].split() == ["subsystem", "CPU"]
-    assert table(finding(), width=100).splitlines()[0].split()[:2] == ["TIME", "SUBSYSTEM"]
+    assert table(scan_finding(), width=99).splitlines()[1].split() == ["subsystem", "CPU"]
+    assert table(scan_finding(), width=100).splitlines()[0].split()[:2] == ["TIME", "SUBSYSTEM"]
 
 
 def test_text_that_looks_like_markup_is_printed_as_it_is() -> None:
-    assert "[bold]x[/bold] :smile:" in words(table(finding("[bold]x[/bold] :smile:")))
+    assert "[bold]x[/bold] :smile:" in words(table(scan_finding("[bold]x[/bold] :smile:")))
 
 
 def test_days_are_printed_where_the_findings_are_of_several() -> None:
-    later = replace(finding(), first_observed_ns=ONSET_NS + 3 * 86_400 * 10**9)
-    assert "Nov" not in table(finding())
-    assert words(table(finding(), later)).count("Nov") == 2
+    later = replace(scan_finding(), first_observed_ns=ONSET_NS + 3 * 86_400 * 10**9)
+    assert "Nov" not in table(scan_finding())
+    assert words(table(scan_finding(), later)).count("Nov") == 2
 
 
 def test_evidence_and_subject_as_text() -> None:
     plain = Evidence("storage.disk.reads", "mean", "vda", "80", "", "ops/s", "up")
     unknown = Evidence("tomorrow.metric", "mean", "", "80", "7", "widgets", "up")
-    assert evidence_text(finding().evidence[0]) == "cpu.pressure.some 93 % (baseline 5 %)"
+    assert evidence_text(scan_finding().evidence[0]) == "cpu.pressure.some 93 % (baseline 5 %)"
     assert evidence_text(plain) == "storage.disk.reads{vda} 80/s"
     assert evidence_text(unknown) == "tomorrow.metric 80 widgets (baseline 7 widgets)"
-    assert subject_text(finding()) == "/a.slice/b.service"
+    assert subject_text(scan_finding()) == "/a.slice/b.service"
 
 
 def test_the_claim_is_followed_by_the_slowdown_of_the_job() -> None:
-    text = words(table(replace(finding("it swaps"), impact=IMPACT)))
+    text = words(table(replace(scan_finding("it swaps"), impact=IMPACT)))
     for word in ("swaps", "/train", "9.1", "(8.0", "10.2)"):
         assert word in text
-    assert "longer" not in table(finding("it swaps"))
+    assert "longer" not in table(scan_finding("it swaps"))
 
 
 def test_a_claim_that_states_the_slowdown_is_printed_alone() -> None:
     claim = "Steps of /train take 1.57 s -> 1.72 s: 9.1 % slower since 22:13:20Z; cause not seen"
-    assert words(table(replace(finding(claim), impact=IMPACT))).count("9.1") == 1
+    assert words(table(replace(scan_finding(claim), impact=IMPACT))).count("9.1") == 1

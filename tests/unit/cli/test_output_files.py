@@ -14,7 +14,7 @@ from reveal_cli.output_files import (
     missing_sources,
     write_atomically,
 )
-from support.cli_findings import finding
+from support.finding_factory import scan_finding
 
 
 def fail_full(*_: object) -> None:
@@ -49,12 +49,12 @@ def test_the_findings_file_is_updated_and_reports_a_failure_once(
     file = FindingsFile(tmp_path / "f.jsonl")
     file.write([])
     assert (tmp_path / "f.jsonl").read_text() == ""
-    file.write([finding()])
-    assert json.loads((tmp_path / "f.jsonl").read_text())["id"] == finding().id
+    file.write([scan_finding()])
+    assert json.loads((tmp_path / "f.jsonl").read_text())["id"] == scan_finding().id
     monkeypatch.setattr(Path, "replace", fail_full)
     with pytest.raises(CliError):
         file.write([])
-    file.write([finding("another claim")])
+    file.write([scan_finding("another claim")])
 
 
 def test_missing_sources_are_read_from_any_state_of_a_collector() -> None:

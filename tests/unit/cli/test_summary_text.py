@@ -8,7 +8,7 @@ from reveal_cli.errors import DONE, FOUND
 from reveal_cli.summary_text import Coverage, exit_code, remedies_of, summary_blocks
 from reveal_cli.terminal import plain_text
 from reveal_contract.finding import Finding, Severity
-from support.cli_findings import finding
+from support.finding_factory import scan_finding
 
 COVERAGE = Coverage(watched=180, judged=120, warmup=60, slices=180, channels=702)
 
@@ -19,8 +19,12 @@ def text(findings: Sequence[Finding], coverage: Coverage, hints: Sequence[Findin
 
 
 def test_a_remedy_is_printed_once_for_each_hypothesis() -> None:
-    assert remedies_of([finding(), finding()]) == {"cpu-contention": "give the job CPUs of its own"}
-    assert text([finding(), finding()], COVERAGE).count("give the job CPUs of its own") == 1
+    assert remedies_of([scan_finding(), scan_finding()]) == {
+        "cpu-contention": "give the job CPUs of its own"
+    }
+    assert (
+        text([scan_finding(), scan_finding()], COVERAGE).count("give the job CPUs of its own") == 1
+    )
 
 
 def test_a_scan_without_findings_states_what_it_is_based_on() -> None:
@@ -42,7 +46,7 @@ def test_losses_and_load_are_stated() -> None:
         watched=180, judged=120, warmup=60, slices=160, channels=702, lost=20, redis_away=20.0,
         load={"cpu.busy": 1.7, "cpu.pressure.some": 0.85},
     )  # fmt: skip
-    summary = text([finding()], coverage)
+    summary = text([scan_finding()], coverage)
     for part in (
         "20 lost",
         "Redis was unreachable for 20s",
@@ -80,5 +84,5 @@ def test_missing_sources_are_a_line_with_the_command_that_lists_them(
     [(None, DONE), (Severity.LOW, FOUND), (Severity.HIGH, FOUND), (Severity.CRITICAL, DONE)],
 )
 def test_fail_on_needs_that_severity_or_more(fail_on: Severity | None, code: int) -> None:
-    assert exit_code([finding()], fail_on) == code
+    assert exit_code([scan_finding()], fail_on) == code
     assert exit_code([], fail_on) == DONE

@@ -14,17 +14,18 @@ from reveal_cli.finding_log import FindingLog
 from reveal_cli.live_session import ScanState
 from reveal_cli.progress import PlainProgress
 from reveal_cli.terminal import plain_text
-from reveal_contract.finding import Finding, FindingChange, FindingUpdate, Severity, State
+from reveal_contract.finding import Finding, FindingChange, FindingUpdate
 from reveal_contract.metric import Subsystem
+from support import finding_factory
 
 SECOND = 10**9
 
 
 def finding(second: float, *areas: Subsystem) -> Finding:
     onset = int(second * SECOND)
-    return Finding(
-        f"id-{onset}", "n", areas[0], Severity.HIGH, State.OPEN, onset, onset + SECOND, "claim",
-        subsystems=areas,
+    return finding_factory.finding(
+        f"id-{onset}", claim="claim", subsystem=areas[0], subsystems=areas,
+        first_observed_ns=onset, last_observed_ns=onset + SECOND,
     )  # fmt: skip
 
 
