@@ -8,22 +8,10 @@ import os
 import sys
 from collections.abc import Sequence
 
-from reveal_cli.commands import (
-    analyze,
-    catalog,
-    demo,
-    doctor,
-    explain,
-    hypotheses,
-    record,
-    scan,
-    select,
-)
+from reveal_cli.commands import COMMANDS
 from reveal_cli.errors import DONE, ERROR, CliError
 from reveal_cli.interrupt import Interrupt, Interrupted
 from reveal_contract import VERSION
-
-_COMMANDS = (scan, demo, record, analyze, explain, catalog, hypotheses, select, doctor)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -37,7 +25,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"reveal {VERSION}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for command in _COMMANDS:
+    for command in COMMANDS:
         command.add(commands)
     return parser
 

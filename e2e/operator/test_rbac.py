@@ -18,8 +18,8 @@ from cluster import plane
 from cluster.daemons import free_ports
 from cluster.plane import Options
 from reveal_analyzer.sinks.kube.api import connect
+from reveal_analyzer.sinks.kube.profile_telemetry import ProfileTelemetry
 from reveal_analyzer.sinks.kube.sink import KubeSink
-from reveal_analyzer.sinks.kube.status import ProfileTelemetry
 from reveal_analyzer.telemetry.snapshot import NodeSnapshot, Snapshot
 from reveal_contract.finding import Severity
 from reveal_contract.kube.names import API_VERSION, LABEL_PROFILE, REPORT_KIND

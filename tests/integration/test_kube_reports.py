@@ -14,8 +14,8 @@ import pytest
 from cluster.plane import ControlPlane
 from reveal_analyzer.sinks.kube import backoff, sink
 from reveal_analyzer.sinks.kube.api import connect
+from reveal_analyzer.sinks.kube.profile_telemetry import telemetry
 from reveal_analyzer.sinks.kube.sink import KubeSink
-from reveal_analyzer.sinks.kube.status import telemetry
 from reveal_analyzer.telemetry.degraded import Degradation
 from reveal_analyzer.telemetry.states import TelemetryState
 from reveal_contract.finding import Confidence, FindingChange, FindingUpdate, Pod, Severity, rfc3339

@@ -12,14 +12,11 @@ from numpy.typing import NDArray
 
 from reveal_analyzer.arrays import Floats
 from reveal_analyzer.detectors.base import Arrays, ScaledDetector
-from reveal_analyzer.detectors.isolation_forest import IsolationForest
-from reveal_analyzer.detectors.mahalanobis import Mahalanobis
+from reveal_analyzer.detectors.registry import METHODS, new_detectors
 from reveal_analyzer.detectors.threshold import Threshold, time_folds, validation_threshold
-from reveal_analyzer.detectors.zscore import ZScore
 from reveal_analyzer.kernels import backend
 from reveal_analyzer.kernels.scaler import Scaler
 
-METHODS = ("ZScore", "Mahalanobis", "IsolationForest")
 SCHEMA = 1
 MIN_WINDOWS = 30
 
@@ -206,7 +203,7 @@ class DetectorFold:
     def fit(cls, windows: Floats, random_state: int) -> DetectorFold:
         scaler = Scaler().fit(windows)
         scaled = scaler.transform(windows)
-        fitted = tuple(each.fit_scaled(scaled) for each in _new_detectors(random_state))
+        fitted = tuple(each.fit_scaled(scaled) for each in new_detectors(random_state))
         return cls(scaler, fitted)
 
     def scores(self, windows: Floats) -> Floats:
@@ -238,7 +235,7 @@ class DetectorFold:
         Raises ``KeyError``, ``TypeError`` or ``ValueError``.
         """
         scaler = _scaler(arrays)
-        detectors = _new_detectors(random_state=0)
+        detectors = new_detectors(random_state=0)
         for name, detector in zip(METHODS, detectors, strict=True):
             detector.from_arrays(without_prefix(name, arrays), scaler.kept_.size)
         return cls(scaler, detectors)
@@ -252,10 +249,6 @@ def without_prefix(prefix: str, arrays: Arrays) -> Arrays:
     """Return the arrays that ``with_prefix`` named, under their own names."""
     start = f"{prefix}."
     return {k.removeprefix(start): array for k, array in arrays.items() if k.startswith(start)}
-
-
-def _new_detectors(random_state: int) -> tuple[ScaledDetector, ...]:
-    return ZScore(), Mahalanobis(), IsolationForest(random_state=random_state)
 
 
 def _scaler(arrays: Arrays) -> Scaler:

@@ -16,7 +16,7 @@ from reveal_analyzer.hypotheses import choice
 from reveal_analyzer.hypotheses.choice import Cause, EpisodeEvidence
 from reveal_analyzer.hypotheses.model import HypothesisRule
 from reveal_analyzer.hypotheses.signatures import ColumnStats
-from reveal_analyzer.subjects.history import CulpritQuery, NamedSubjects, SubjectHistory
+from reveal_analyzer.subjects.culprits import CulpritQuery, NamedSubjects, SubjectHistory
 from reveal_contract import severity
 from reveal_contract.finding import (
     Evidence,

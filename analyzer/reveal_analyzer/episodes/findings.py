@@ -18,7 +18,7 @@ from reveal_analyzer.episodes.tracker import (
 )
 from reveal_analyzer.hypotheses.model import HypothesisRule
 from reveal_analyzer.selection.applied import NO_SELECTION, AppliedSelection
-from reveal_analyzer.subjects.history import SubjectHistory
+from reveal_analyzer.subjects.culprits import SubjectHistory
 from reveal_contract.finding import Finding, FindingChange, FindingUpdate, Method, Pod, State
 from reveal_contract.time_units import NS_PER_SECOND
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 
 from reveal_analyzer.episodes.trace import ObservedSecond
 from reveal_analyzer.heartbeat.recent_excess import RecentExcess
-from reveal_analyzer.heartbeat.slowdown import OnsetEvidence, base_finding, with_impact
+from reveal_analyzer.heartbeat.slowdown_findings import OnsetEvidence, base_finding, with_impact
 from reveal_analyzer.heartbeat.slowdown_state import STEADY_S, SlowdownState
 from reveal_analyzer.heartbeat.tracker import StepTime
 from reveal_analyzer.heartbeat.watch import StepWatch
 from reveal_analyzer.hypotheses.model import HypothesisRule
-from reveal_analyzer.subjects.history import SubjectHistory
+from reveal_analyzer.subjects.culprits import SubjectHistory
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.finding import Finding, FindingChange, FindingUpdate, Impact
 from reveal_contract.time_units import NS_PER_SECOND

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reveal_analyzer.heartbeat.guards import LEAST_REFERENCE_S, MOST_SCATTER, is_timer
+from reveal_analyzer.heartbeat.slowdown_percent import slowdown_percent
 
 WINDOWS = (10, 30, 60)
 REFERENCE_S = 120
@@ -85,7 +86,7 @@ class StepReference:
             if len(self._values[window]) >= LEAST_REFERENCE_S:
                 scatter = self._scatters[window]
                 level = max(LEAST_SLOWDOWN, SLOWDOWN_SPREADS * scatter)
-                percent = 100 * (period / self.period - 1)
+                percent = slowdown_percent(period, self.period)
                 readings.append(WindowReading(window, percent, scatter, level))
         return tuple(readings)
 

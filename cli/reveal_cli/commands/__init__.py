@@ -1,1 +1,19 @@
-"""One module for each command: ``add`` declares its flags, ``run`` executes it."""
+"""One module for each command: ``add`` declares its flags, ``run`` executes it.
+
+A new command is a new module here and an entry in ``COMMANDS``.
+"""
+
+from reveal_cli.commands import (
+    analyze,
+    catalog,
+    demo,
+    doctor,
+    explain,
+    hypotheses,
+    record,
+    scan,
+    select,
+)
+
+# in the order of ``reveal --help``
+COMMANDS = (scan, demo, record, analyze, explain, catalog, hypotheses, select, doctor)

@@ -12,22 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reveal_collector.readers.raw_slice import MISSING, RARE_SLICES, RawSlice, SliceOrigin
+from reveal_collector.shipping.counter_increments import counter_increments
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind, Lane
 from reveal_contract.wire import Bools, Ints, Message, encode
 
 Cell = TypeVar("Cell", np.int64, np.bool_)
-
-
-def differences(rows: Ints, missing: Bools) -> tuple[Ints, Bools]:
-    """Return counter increments: ``rows`` (n + 1, channels) -> steps and mask, (n, channels) each.
-
-    An increment is missing where one of its ends is, or where it is negative: the counter was reset
-    or wrapped at 32 bits.  That costs this one sample and never causes a spike.  A wrap at 64 bits
-    is a normal increment.
-    """
-    steps = rows[1:] - rows[:-1]
-    return steps, missing[1:] | missing[:-1] | (steps < 0)
 
 
 class _Readings:
@@ -65,7 +55,7 @@ class _Readings:
         The values of counters are increments, those of other channels are levels.
         """
         missing = rows == MISSING
-        steps, step_missing = differences(
+        steps, step_missing = counter_increments(
             np.vstack([self._last, rows]), np.vstack([self._unknown, missing])
         )
         steps[:, self.gauges] = rows[:, self.gauges]

@@ -16,7 +16,7 @@ from reveal_analyzer.arrays import Floats
 from reveal_analyzer.detectors.base import ScaledDetector
 from reveal_analyzer.detectors.isolation_forest import IsolationForest
 from reveal_analyzer.detectors.mahalanobis import Mahalanobis
-from reveal_analyzer.detectors.paper_detectors import METHODS
+from reveal_analyzer.detectors.registry import METHODS
 from reveal_analyzer.detectors.zscore import ZScore
 from reveal_analyzer.features.numpy_impl import features
 from reveal_analyzer.features.table import FEATURES

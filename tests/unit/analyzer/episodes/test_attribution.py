@@ -11,7 +11,7 @@ from reveal_analyzer.episodes.trace import ObservedSecond, Trace
 from reveal_analyzer.episodes.tracker import Episode
 from reveal_analyzer.hypotheses.loader import load
 from reveal_analyzer.hypotheses.signatures import SignatureMatch
-from reveal_analyzer.subjects.history import SubjectHistory
+from reveal_analyzer.subjects.culprits import SubjectHistory
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.finding import Finding, State, finding_id
 from reveal_contract.metric import Kind, Subsystem

@@ -15,7 +15,7 @@ from reveal_analyzer.heartbeat.recent_excess import RecentExcess
 from reveal_analyzer.heartbeat.reference import WindowReading
 from reveal_analyzer.heartbeat.slowdown_state import SUSTAINED_S, SlowdownState
 from reveal_analyzer.heartbeat.tracker import StepTime
-from reveal_analyzer.subjects.history import SubjectHistory
+from reveal_analyzer.subjects.culprits import SubjectHistory
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.finding import Finding, FindingChange, FindingUpdate, Severity, State
 from reveal_contract.metric import Kind, Subsystem

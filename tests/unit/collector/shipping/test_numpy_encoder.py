@@ -17,7 +17,8 @@ from reveal_collector.readers.raw_slice import (
     SliceOrigin,
     gather,
 )
-from reveal_collector.shipping.numpy_encoder import MessageBuilder, differences
+from reveal_collector.shipping.counter_increments import counter_increments
+from reveal_collector.shipping.numpy_encoder import MessageBuilder
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind, Lane
 from reveal_contract.wire import decode, encode
@@ -140,7 +141,7 @@ def test_a_single_rare_event_is_visible_immediately() -> None:
 @given(st.lists(INT64, min_size=2, max_size=30))
 def test_a_difference_is_never_negative_unless_missing(values: list[int]) -> None:
     rows = np.array(values, np.int64)[:, None]
-    steps, missing = differences(rows, np.zeros(rows.shape, np.bool_))
+    steps, missing = counter_increments(rows, np.zeros(rows.shape, np.bool_))
     assert ((steps >= 0) | missing).all()
     exact = [(b - a) % 2**64 for a, b in pairwise(values)]
     assert [step for step, gone in zip(steps[:, 0].tolist(), missing[:, 0], strict=True) if not gone

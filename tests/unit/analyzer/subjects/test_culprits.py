@@ -7,7 +7,7 @@ import pytest
 
 from reveal_analyzer.derive.columns import column_plan
 from reveal_analyzer.derive.deriver import Second
-from reveal_analyzer.subjects.history import CulpritQuery, NamedSubjects, SubjectHistory
+from reveal_analyzer.subjects.culprits import CulpritQuery, NamedSubjects, SubjectHistory
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.finding import Confidence
 from reveal_contract.metric import Kind, Subsystem

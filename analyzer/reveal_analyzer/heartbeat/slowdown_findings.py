@@ -12,7 +12,7 @@ from reveal_analyzer.episodes.trace import Trace
 from reveal_analyzer.episodes.tracker import Episode
 from reveal_analyzer.formatting import human
 from reveal_analyzer.hypotheses.model import HypothesisRule
-from reveal_analyzer.subjects.history import SubjectHistory
+from reveal_analyzer.subjects.culprits import SubjectHistory
 from reveal_contract import severity
 from reveal_contract.finding import Finding, Impact, State, finding_id
 from reveal_contract.metric import Kind, Subsystem
