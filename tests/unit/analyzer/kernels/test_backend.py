@@ -52,13 +52,13 @@ def test_everything_that_the_score_needs_is_compiled_on_start(tmp_path: Path) ->
 import numpy as np
 from reveal_analyzer.kernels import backend
 from reveal_analyzer.kernels.selection import use_fastest
-from reveal_analyzer.live.views import Held
-from reveal_analyzer.live.thresholds import OwnLevels
-from reveal_analyzer.live.history import Past
+from reveal_analyzer.live.views import SustainedViews
+from reveal_analyzer.live.thresholds import Thresholds
+from reveal_analyzer.live.history import History
 from reveal_analyzer.live.settings import LiveSettings
 use_fastest()
 settings, rng = LiveSettings(), np.random.default_rng(0)
-held, past, levels = Held(settings.views), Past(settings), OwnLevels(settings)
+held, past, levels = SustainedViews(settings.views), History(settings), Thresholds(settings)
 for second in range(20):
     past.append(held.push(rng.random(7)))
     levels.learn(rng.random(len(levels.values)))
