@@ -31,7 +31,7 @@ def test_findings_of_a_disconnected_node_are_reported_once(pods: Pods, jobs: str
         fault_run("node cut off", pods.watched, expected) as story,
         pods.watched.pod(jobs, node, "late", **container),
     ):
-        pods.cluster.unplug_network(node)
+        pods.cluster.disconnect(node)
         try:
             time.sleep(_UNPLUGGED_S)
         finally:

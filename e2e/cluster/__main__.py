@@ -57,7 +57,7 @@ def _parser() -> argparse.ArgumentParser:
                 "--vms", type=int, default=0, choices=range(3), metavar="N",
                 help="further nodes with kernels of their own",
             )  # fmt: skip
-    for name in ("start", "stop", "kill", "cut", "join", "remove", "exec"):
+    for name in ("start", "stop", "kill", "disconnect", "join", "remove", "exec"):
         subparser = whole.add_parser(name)
         subparser.add_argument("node", metavar="NODE")
         subparser.add_argument("--folder", type=Path, default=handle.default_folder())

@@ -95,9 +95,9 @@ class Cluster:
         """Pull its plug."""
         self._ask("kill", node)
 
-    def unplug_network(self, node: str) -> None:
+    def disconnect(self, node: str) -> None:
         """Pull its cable."""
-        self._ask("cut", node)
+        self._ask("disconnect", node)
 
     def join(self, node: str) -> None:
         """Plug the cable in again."""

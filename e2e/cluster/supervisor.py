@@ -175,7 +175,7 @@ class Supervisor:
             "start": node.start,
             "stop": node.shut_down,
             "kill": node.kill,
-            "cut": lambda: network.disconnect(BRIDGED, number),
+            "disconnect": lambda: network.disconnect(BRIDGED, number),
             "join": lambda: network.join(BRIDGED, number),
             "remove": lambda: self._remove(name),
         }

@@ -64,7 +64,7 @@ def test_a_token_has_the_rights_of_its_role(stage: NodeNetwork) -> None:
 def test_a_partition_is_detected_and_heals(stage: NodeNetwork) -> None:
     here, there = (stage.pods("web")[name] for name in ("node1", "node3"))
     asked = _get(f"{there['status']['podIP']}:8080")
-    stage.cluster.unplug_network("node3")
+    stage.cluster.disconnect("node3")
     try:
         with pytest.raises(subprocess.CalledProcessError):
             stage.shell(here["metadata"]["name"], asked)
