@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from cluster.plane import ControlPlane
-from reveal_analyzer.sinks.kube import event_policy, status
+from reveal_analyzer.sinks.kube import event_policy, profile_telemetry
 from reveal_analyzer.sinks.kube.entry import PendingEvent
 from reveal_analyzer.telemetry.degraded import Degradation
 from reveal_analyzer.telemetry.states import TelemetryState
@@ -39,7 +39,7 @@ def _pods(desired: int, available: int) -> Workload:
 
 HEALTHY = ConditionInputs(
     1, collectors=_pods(9, 9), analyzer=_pods(1, 1),
-    telemetry=status.telemetry(TelemetryState(9, 1, (_LACK,))),
+    telemetry=profile_telemetry.telemetry(TelemetryState(9, 1, (_LACK,))),
     overlaps=(ProfileOverlap("shadow", 2, "gpu-07"),),
 )  # fmt: skip
 WITHOUT_IMAGE = ConditionInputs(
@@ -49,7 +49,7 @@ WITHOUT_IMAGE = ConditionInputs(
         "ImagePullFailed", "3 without an image (inf-02: ErrImagePull, registry: not found)"
     ),
     analyzer=_pods(2, 2),
-    telemetry=status.telemetry(TelemetryState(1, 0)),
+    telemetry=profile_telemetry.telemetry(TelemetryState(1, 0)),
 )
 REJECTED = ConditionInputs(
     1,
