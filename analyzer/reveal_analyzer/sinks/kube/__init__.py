@@ -5,5 +5,6 @@
   ``admission`` and ``summary``; ``event_policy``: which Events a change is worth
 - ``delivery``: writes one report and its Events by ``api``
 - ``spool``: keeps pending reports on disk over a restart
-- ``conditions``, ``status``: the node condition and the telemetry in the profile's status
+- ``conditions``: the node condition; ``profile_telemetry``: the telemetry in the profile's status
+- the status of a report is built in the contract (``kube.anomaly_report.Report.status``)
 """

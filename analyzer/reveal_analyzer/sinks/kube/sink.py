@@ -43,7 +43,7 @@ CLOSE_SECONDS = 3.0  # for the last reports; the spool keeps what is left
 
 
 class Telemetry(Protocol):
-    """Writes the telemetry of the profile; see ``status.ProfileTelemetry``."""
+    """Writes the telemetry of the profile; see ``profile_telemetry``."""
 
     def step(self, api: SinkApi, snapshot: Snapshot) -> None: ...
 
