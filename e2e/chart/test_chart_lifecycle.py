@@ -94,7 +94,7 @@ def test_helm_test_succeeds_or_names_the_problem(fresh: Cluster, tmp_path: Path)
         wait_for(lambda: answer(health, "/readyz")[0] == 200, PATIENCE_S, "ready")
         well = check(health)
         assert well.returncode == 0, well.stderr
-        assert well.stdout == "operator ready, kinds served, profiles: seen\n"
+        assert well.stdout == "operator ready, custom resources served, profiles: seen\n"
         fresh.delete_definitions()
         wait_for(lambda: check(health).returncode != 0, PATIENCE_S, "missing kinds are told")
 

@@ -74,7 +74,7 @@ def test_schema_and_values_know_the_same_keys() -> None:
             ],
             "enable one of them",
         ),
-        (["--set", "prometheusRule.disabled={RevealNothing}"], "there are RevealStreamUnreachable"),
+        (["--set", "prometheusRule.disabled={RevealNothing}"], "there are RevealCriticalFinding"),
     ],
 )  # fmt: skip
 def test_conflicting_values_are_refused_with_a_sentence(
