@@ -97,7 +97,9 @@ def test_a_process_is_live_immediately_and_ready_with_redis(pod: Pod, module: st
     with pod.running(module) as process:
         wait_until(lambda: answer(pod.port, "/healthz")[0] == 200, "it lives")
         wait_until(
-            lambda: process.has_logged("Redis does not accept") or process.has_logged("away"),
+            lambda: (
+                process.has_logged("Redis does not accept") or process.has_logged("is unavailable")
+            ),
             "it knows",
         )
         status, why = answer(pod.port, "/readyz")

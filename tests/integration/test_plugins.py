@@ -85,7 +85,7 @@ from reveal_collector.sources import hardware
 
 tree = Tree(Path(sys.argv[1]))
 machine = add_base(tree, cpus=2)
-cpuinfo.add_cpuinfo(tree, machine, cpuinfo.AMPERE_ONE)
+cpuinfo.add_cpuinfo(tree, machine, cpuinfo.AMPEREONE)
 add_arm_pmus(tree, machine, fabric=False)
 plan = hardware.plan(tree.roots)
 print(json.dumps({

@@ -102,7 +102,7 @@ def test_without_go_the_error_names_how_to_install_it(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(golang, "_PLACES", ())
+    monkeypatch.setattr(golang, "_FOLDERS", ())
     with pytest.raises(golang.BuildError, match="apt install golang-go"):
         building.build(lambda _: None)
 

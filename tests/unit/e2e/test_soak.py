@@ -27,10 +27,10 @@ def pod_stats(pod: str, **stats: Any) -> dict[str, Any]:
 
 def test_jobs_come_and_go_in_order_and_live_for_a_minute() -> None:
     planned = schedule.steps(1800, NODES)
-    assert [step.at_s for step in planned] == sorted(step.at_s for step in planned)
+    assert [step.start_s for step in planned] == sorted(step.start_s for step in planned)
     assert {step.kind for step in planned} == {"training", "serving", "asking", "loading"}
-    began = {step.name: step.at_s for step in planned if step.starts}
-    assert all(step.at_s - began[step.name] >= 60 for step in planned if not step.starts)
+    began = {step.name: step.start_s for step in planned if step.starts}
+    assert all(step.start_s - began[step.name] >= 60 for step in planned if not step.starts)
     assert len({step.name for step in planned if step.starts}) == sum(
         step.starts for step in planned
     )
@@ -38,7 +38,7 @@ def test_jobs_come_and_go_in_order_and_live_for_a_minute() -> None:
 
 def test_nothing_is_done_after_the_end_and_each_node_has_its_turn() -> None:
     planned = schedule.steps(1200, NODES)
-    assert all(step.at_s < 1200 for step in planned)
+    assert all(step.start_s < 1200 for step in planned)
     assert {step.node for step in planned if step.name.startswith("training-")} == set(NODES)
 
 
