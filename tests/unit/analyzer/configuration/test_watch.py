@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from hypothesis import given
@@ -87,7 +88,8 @@ FACTS = st.builds(
 @examples(300)
 def test_any_facts_are_judged(facts: Facts) -> None:
     for finding in evaluate(facts, 1):
-        assert "{" not in finding.claim
+        # a single brace can be part of a name that the host gives
+        assert not re.search(r"\{\w+\}", finding.claim)
         assert finding.to_dict()["kind"] == "Configuration"
 
 
