@@ -82,7 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--list", action="store_true", help="the faults, and whether they work here"
     )
-    parser.add_argument("--record", type=Path, metavar="DIR", help="record what DIR lacks")
+    parser.add_argument("--record", type=Path, metavar="DIR", help="record what is missing in DIR")
     parser.add_argument(
         "--replay", type=Path, metavar="DIR", help="judge recordings (npz ones too)"
     )

@@ -102,7 +102,9 @@ def parser() -> argparse.ArgumentParser:
     argument_parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    argument_parser.add_argument("--record", type=Path, metavar="DIR", help="record what DIR lacks")
+    argument_parser.add_argument(
+        "--record", type=Path, metavar="DIR", help="record what is missing in DIR"
+    )
     argument_parser.add_argument(
         "--threads", type=int, default=1, help="of the job's linear algebra"
     )

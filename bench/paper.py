@@ -74,7 +74,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--record", type=Path, metavar="DIR", help="record what DIR lacks")
+    parser.add_argument("--record", type=Path, metavar="DIR", help="record what is missing in DIR")
     parser.add_argument("--replay", type=Path, metavar="DIR", help="judge recordings")
     parser.add_argument(
         "--cycle", type=Path, metavar="SESSION.json", help="judge a healthy session"

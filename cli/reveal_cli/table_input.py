@@ -16,7 +16,6 @@ from reveal_analyzer.tables.findings import findings as findings_of
 from reveal_analyzer.tables.ingest.open import FileKind, TableFileError
 from reveal_analyzer.tables.ingest.reader import Dataset, NodeTable, ReadOptions, read
 from reveal_analyzer.tables.scoring.api import (
-    MODES,
     SampleSettings,
     Table,
     TooLargeError,
@@ -28,7 +27,7 @@ from reveal_cli import scores_csv
 from reveal_cli.analysis import Analysis, file_kind
 from reveal_cli.errors import USAGE, CliError
 from reveal_cli.findings_table import FindingsTable
-from reveal_cli.options import format_duration
+from reveal_cli.options import OFFLINE, format_duration
 from reveal_contract.finding import Finding
 from reveal_contract.sensitivity import SENSITIVITIES
 
@@ -98,7 +97,7 @@ def analyze(path: Path, arguments: argparse.Namespace) -> Analysis:
 
 
 def _case(node: NodeInput, path: Path, arguments: argparse.Namespace) -> ScoredTable:
-    mode = arguments.mode if arguments.mode in MODES else MODES[0]  # the first is offline
+    mode = arguments.mode or OFFLINE  # the default for tables
     window, stride = (
         length.in_samples(node.table.period_ns) if length else None
         for length in (arguments.window, arguments.stride)
