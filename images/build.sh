@@ -35,7 +35,7 @@ package() { # package...
   pip wheel --no-build-isolation --no-deps --wheel-dir "$tools/wheels" "$images/.."
   into_home "$tools"/wheels/*.whl
   "$home/bin/python" -B "$images/trim.py" "$home" "$@"
-  case " $* " in *" reveal_collector "*) native_is_there ;; esac
+  case " $* " in *" reveal_collector "*) check_native ;; esac
   # Checked by nothing at start (PEP 552): times of files change on their way into a layer, and
   # what no longer fits would be compiled anew at every start. A fixed seed fixes the order of sets.
   PYTHONHASHSEED=0 "$home/bin/python" -m compileall -q -j 1 \
@@ -43,10 +43,10 @@ package() { # package...
   find "$home" -exec touch --no-dereference --date "@${SOURCE_DATE_EPOCH:-0}" {} +
 }
 
-# the wheel is built without a compiler too; the image is not, as it has no numpy to fall back to
-native_is_there() {
-  "$home/bin/python" -B -c \
-    'import sys; from reveal_collector.native import load; sys.exit(load().absence or None)'
+# A wheel can also be built without a compiler. The image needs the C parts: it has no NumPy, which
+# the Python path imports.
+check_native() {
+  "$home/bin/python" -B -m reveal_collector.native
 }
 
 command=$1
