@@ -80,7 +80,7 @@ def test_the_operator_and_helm_test_run_as_the_chart_has_them(
             _works(cluster, operator)
             with running(image_store, image, helm_test_pod(cluster, control_plane), target) as test:
                 assert test.wait(60) == 0, test.log
-                assert f"operator ready, kinds served, profiles: {PROFILE}" in test.log
+                assert f"operator ready, custom resources served, profiles: {PROFILE}" in test.log
             assert operator.stop(15) == 0, operator.log
 
 
