@@ -1,0 +1,1 @@
+"""What an analyzer learned about a node, as a value that outlives the process."""
