@@ -30,6 +30,7 @@ from reveal_analyzer.paper.fit_budget import FitBudget
 from reveal_analyzer.paper.methods import PaperMethods
 from reveal_analyzer.paper.mode import PaperMode
 from reveal_analyzer.selection.applied import NO_SELECTION, AppliedSelection
+from reveal_analyzer.state.tree import Stateful, StateTree, integer, number, octets, section
 from reveal_analyzer.stream.clock_steps import ClockSteps
 from reveal_analyzer.subjects.culprits import SubjectHistory
 from reveal_analyzer.subjects.directory import SubjectSource, no_subjects
@@ -136,6 +137,29 @@ class NodeAnalyzer:
         if self._paper:
             return self._paper.finish()
         return self._jobs.finish(self._findings.finish())
+
+    def save(self) -> StateTree:
+        """Return what was learned, by part; it may be saved at any time between two slices."""
+        boot, start_ns = self._last or (b"", 0)
+        parts = {name: part.save() for name, part in self._stateful().items()}
+        return {**parts, "boot": boot.hex(), "start": start_ns, "load": dict(self._load)}
+
+    def restore(self, tree: StateTree) -> None:
+        """Continue with what was learned before the first slice; raises ``StateError``.
+
+        A part that is not saved, as by an earlier version, is learned again.
+        """
+        for name, part in self._stateful().items():
+            if name in tree:
+                part.restore(section(tree, name))
+        boot = octets(tree, "boot")
+        self._last = (boot, integer(tree, "start", least=-(2**63))) if boot else None
+        load = section(tree, "load")
+        self._load = {name: number(load, name) for name in load}
+
+    def _stateful(self) -> dict[str, Stateful]:
+        """Return the parts whose state is saved, in the order in which they are restored."""
+        return {"clock": self._clock, "job_starts": self._job_starts}
 
     @property
     def learning(self) -> bool:

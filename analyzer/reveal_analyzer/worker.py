@@ -1,12 +1,15 @@
 """The loop of an analyzer: read slices, analyze each, write updates of findings, acknowledge.
 
 A slice is acknowledged after the sinks have its updates.  If the analyzer dies before that, the
-next one reads the slice and reports the same findings under the same ids.
+next one reads the slice and reports the same findings under the same ids.  What was learned about a
+node is saved each minute and before its shard is handed over.  The next analyzer restores it, and
+analyzes silently only the slices after it.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -19,10 +22,14 @@ from reveal_analyzer.fleet.minute import MinuteRecorder
 from reveal_analyzer.gc_control import GarbageControl
 from reveal_analyzer.sinks import Sink
 from reveal_analyzer.sinks.metrics import Metrics
+from reveal_analyzer.state.checkpoints import INTERVAL_S, Checkpoints, first_save_s
+from reveal_analyzer.state.codec import Path, Position
+from reveal_analyzer.state.tree import StateTree, section
 from reveal_analyzer.stream.reader import Received, StreamReader
 from reveal_analyzer.telemetry.snapshot import NodeSnapshot, Snapshot
 from reveal_contract.channels import ChannelTable
 from reveal_contract.finding import FindingChange, FindingUpdate
+from reveal_contract.names import shard
 from reveal_contract.wire import Message
 
 log = logging.getLogger(__name__)
@@ -32,6 +39,10 @@ _SILENT_SECONDS = 10.0  # between two checks for such nodes: one of thousands ta
 _FACTS_SECONDS = 1.0  # between two checks for nodes whose facts are due
 _SNAPSHOT_SECONDS = 1.0
 _BATCH = 16  # slices decoded, then analyzed: half a megabyte, which is still in the CPU cache
+_HAND_OVER_SECONDS = 0.5  # for saving, of each renewal of the leases, which last 7 s
+_CLOSE_SECONDS = 2.5  # for saving; what is not saved then is at most a minute old
+_RESTORED_AT_ONCE = 4  # silent nodes; some milliseconds
+_FAILS_AGAIN_SECONDS = 600.0  # between two failures: the saved state may be the reason
 _LOG_AGAIN_SECONDS = 60.0  # a node that fails every second does not fill the log
 
 
@@ -54,14 +65,29 @@ class Analysis(Protocol):
     def finish(self) -> Sequence[FindingUpdate]:
         """Return the last state of each open finding."""
 
+    def save(self) -> StateTree:
+        """Return what was learned."""
+
+    def restore(self, tree: StateTree) -> None:
+        """Continue with what was learned; raises ``StateError``."""
+
 
 @dataclass
 class _Node:
     analysis: Analysis
     last_slice_s: float
     since_s: float
-    replaying: bool = False  # its last slice was analyzed before, by another analyzer
+    save_due_s: float
+    position: Position | None = None  # its last slice
+    replaying: bool = False  # what is open was reported by another analyzer, not yet by this one
     configuration: ConfigurationTracker = field(default_factory=ConfigurationTracker)
+
+    def save(self) -> StateTree:
+        return {**self.analysis.save(), "configuration": self.configuration.save()}
+
+    def restore(self, tree: StateTree) -> None:
+        self.analysis.restore(tree)
+        self.configuration.restore(section(tree, "configuration"))
 
 
 class Worker:
@@ -79,17 +105,23 @@ class Worker:
         metrics: Metrics,
         fleet: Fleet | None = None,
         observe: Callable[[Snapshot], None] | None = None,
+        optional_state: Sequence[Path] = (),
     ) -> None:
         self._fleet, self._observe = fleet, observe
         self._last_snapshot: tuple[float, frozenset[int]] = (0.0, frozenset())
         self._reader, self._analysis = reader, analysis
         self._metrics, self._sinks = metrics, [*sinks, metrics]
         self._nodes: dict[str, _Node] = {}
+        self._failed: dict[str, float] = {}
         self._failure_logged: dict[str, float] = {}
+        self._checkpoints = Checkpoints(reader.states, optional_state)
+        self._hand_over_until = 0.0
         self._facts = FactsFeed(reader.connection.client)
         self._facts_due = self._silent_due = 0.0
         self._garbage = GarbageControl(time.monotonic())
+        reader.before_hand_over(self._save_shard)
         metrics.watch(self._status)
+        metrics.watch_states(self._checkpoints.counts)
 
     @property
     def nodes(self) -> list[str]:
@@ -103,8 +135,10 @@ class Worker:
 
     def turn(self) -> None:
         """Poll the stream once (50 ms) and do all that follows from it."""
+        self._hand_over_until = time.monotonic() + _HAND_OVER_SECONDS
         received = self._reader.poll(_BATCH)
         self._forget(self._reader.lost_nodes())
+        self._checkpoints.take(self._reader.saved_states())
         self._write_snapshot()
         for each in received:
             self._report(self._step(each))
@@ -113,16 +147,20 @@ class Worker:
                 self._metrics.verdict.observe(max(0.0, time.time() - _closed_s(each.message)))
             self._garbage.freeze_survivors()
         self._reader.ack(received)
+        self._save_due({each.node for each in received})
+        if not received:
+            self._restore_silent()
         self._configurations()
         self._compare()
-        self._forget(self._silent())
+        self._forget_silent()
         self._garbage.collect_when_due(time.monotonic())
 
     def close(self) -> None:
-        """Release the shards and close the sinks.
+        """Save the states of the nodes, release the shards and close the sinks.
 
         Open findings stay open: the analyzer that takes the shards over continues them.
         """
+        self._save_all()
         if self._fleet is not None:
             self._fleet.close()
         self._reader.close()
@@ -155,35 +193,103 @@ class Worker:
         )
 
     def _step(self, received: Received) -> Sequence[FindingUpdate]:
-        now = time.monotonic()
-        node = self._nodes.get(received.node)
+        now, name, message = time.monotonic(), received.node, received.message
+        node = self._nodes.get(name)
         try:
             if node is None:
-                node = _Node(self._analysis(received.node), now, now)
-                self._nodes[received.node] = node
+                node = self._begin(name, now)
             node.last_slice_s = now
             # The replay of another analyzer's slices is over: report again what is still open.
             still_open = node.analysis.finish() if node.replaying and not received.history else ()
             node.replaying = received.history
             updates = node.analysis.analyze(
-                received.message, received.table, data=received.data, silent=received.history
+                message, received.table, data=received.data, silent=received.history
+            )
+            node.position = Position(
+                name, message.boot, message.sequence, message.start_ns, received.id.decode()
             )
             return [*still_open, *updates]
         except Exception:
             # A defect that the data of one node triggers must not stop the others.
-            self._reset(received, now)
+            self._reset(name, f"slice {message.sequence}", now)
             return ()
 
-    def _reset(self, received: Received, now: float) -> None:
-        name = received.node
+    def _begin(self, name: str, now: float) -> _Node:
+        """Start the analysis of a node, with what another analyzer learned, if it saved that."""
+        due = first_save_s(name, now)
+        node, state = self._checkpoints.restore(
+            name, lambda: _Node(self._analysis(name), now, now, due)
+        )
+        if state is not None:
+            node.replaying = True
+            node.position = state.position
+            node.last_slice_s -= max(0.0, time.time() - state.saved_s)
+        self._nodes[name] = node
+        return node
+
+    def _restore_silent(self) -> None:
+        """Restore some nodes that have sent nothing since their shard was taken over.
+
+        Their findings are still open.
+        """
+        for name in self._checkpoints.waiting(_RESTORED_AT_ONCE):
+            now = time.monotonic()
+            try:
+                node = self._begin(name, now)
+                self._report(node.analysis.finish())
+                node.replaying = False
+            except Exception:
+                self._reset(name, "the restored state", now)
+                continue
+            if node.position is None:  # its state could not be used: wait for its next slice
+                del self._nodes[name]
+
+    def _save_due(self, names: Iterable[str]) -> None:
+        now = time.monotonic()
+        due = [node for name in names if (node := self._nodes.get(name)) and node.save_due_s <= now]
+        if due and self._reader.connected:
+            self._save(due)
+
+    def _save(self, nodes: Sequence[_Node], seconds: float = math.inf) -> bool:
+        """Save nodes whose shard is owned; return whether the time was enough."""
+        owned, now = set(self._reader.shards), time.monotonic()
+        for node in nodes:
+            node.save_due_s = now + INTERVAL_S
+        return self._checkpoints.save(
+            (
+                (node.position, node)
+                for node in nodes
+                if node.position is not None and shard(node.position.node) in owned
+            ),
+            seconds,
+        )
+
+    def _save_shard(self, number: int) -> bool:
+        """Save the nodes of a shard that is handed over; false when there was no time for it."""
+        left = self._hand_over_until - time.monotonic()
+        nodes = [node for name, node in self._nodes.items() if shard(name) == number]
+        return self._save(nodes, left) if left > 0 else False
+
+    def _save_all(self) -> None:
+        """Save all nodes as far as there is time, those first whose saved state is oldest."""
+        if self._reader.connected:
+            self._save(sorted(self._nodes.values(), key=_save_due_s), _CLOSE_SECONDS)
+
+    def _reset(self, name: str, where: str, now: float) -> None:
+        """Continue from the last saved state; if that failed lately, learn the node again."""
         self._nodes.pop(name, None)
         self._garbage.note_dropped()
         self._facts.drop(name)
         self._metrics.node_failures.inc()
-        if now - self._failure_logged.get(name, -1e9) >= _LOG_AGAIN_SECONDS:
+        again = now - self._failed.get(name, -math.inf) < _FAILS_AGAIN_SECONDS
+        self._failed[name] = now
+        if again:
+            self._checkpoints.delete([name])
+        else:
+            self._checkpoints.retry(name)
+        if now - self._failure_logged.get(name, -math.inf) >= _LOG_AGAIN_SECONDS:
             self._failure_logged[name] = now
-            sequence = received.message.sequence
-            log.exception("analysis of node %s failed at slice %d, state reset", name, sequence)
+            log.exception("analysis of node %s failed at %s, state reset", name, where)
 
     def _configurations(self) -> None:
         """Evaluate the configuration rules on the facts of the nodes that changed."""
@@ -226,17 +332,23 @@ class Worker:
             self._metrics.sink_failures.labels(name).inc()
             log.exception("%s could not write finding %s", name, update.finding.id)
 
-    def _silent(self) -> list[str]:
+    def _forget_silent(self) -> None:
+        """Forget nodes that left the cluster, and delete their saved states."""
         now = time.monotonic()
         if now < self._silent_due:
-            return []
+            return
         self._silent_due, oldest = now + _SILENT_SECONDS, now - FORGET_SECONDS
-        return [name for name, node in self._nodes.items() if node.last_slice_s < oldest]
+        gone = [name for name, node in self._nodes.items() if node.last_slice_s < oldest]
+        if gone:
+            self._forget(gone)
+            self._checkpoints.delete(gone)
 
     def _forget(self, nodes: Iterable[str]) -> None:
         for node in nodes:
             self._nodes.pop(node, None)
+            self._checkpoints.forget(node)
             self._garbage.note_dropped()
+            self._failed.pop(node, None)
             self._failure_logged.pop(node, None)
             self._facts.drop(node)
             self._metrics.forget(node)
@@ -245,6 +357,10 @@ class Worker:
 
     def _status(self) -> dict[str, int]:
         return {**self._reader.status(), "connected": int(self._reader.connected)}
+
+
+def _save_due_s(node: _Node) -> float:
+    return node.save_due_s
 
 
 def _closed_s(message: Message) -> float:

@@ -45,6 +45,11 @@ def owner_key(profile: str, number: int) -> str:
     return f"reveal:{{{profile}:{number}}}:owner"
 
 
+def node_states_key(profile: str, number: int) -> str:
+    """Return the hash of what was learned about the nodes of the shard: node -> saved state."""
+    return f"reveal:{{{profile}:{number}}}:states"
+
+
 def analyzers_key(profile: str) -> str:
     """Return the sorted set of live analyzers: name -> time at which it counts as dead (ms)."""
     return f"reveal:{{{profile}}}:analyzers"

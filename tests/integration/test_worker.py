@@ -18,6 +18,7 @@ from reveal_analyzer import worker
 from reveal_analyzer.configuration import feed
 from reveal_analyzer.sinks.jsonl import JsonlSink
 from reveal_analyzer.sinks.metrics import Metrics
+from reveal_analyzer.state.tree import StateTree, integer
 from reveal_analyzer.worker import Worker
 from reveal_contract.channels import ChannelTable
 from reveal_contract.facts import Cpu, Facts, Kernel
@@ -49,6 +50,7 @@ class Recorder:
     node: str
     analyzed: list[tuple[int, bool]] = field(default_factory=list)
     open: Finding | None = None
+    restored: int | None = None
 
     def analyze(
         self, message: Message, table: ChannelTable, *, data: bytes = b"", silent: bool = False
@@ -67,6 +69,12 @@ class Recorder:
 
     def finish(self) -> Sequence[FindingUpdate]:
         return [FindingUpdate(FindingChange.CHANGED, self.open)] if self.open else ()
+
+    def save(self) -> StateTree:
+        return {"last": self.analyzed[-1][0]}
+
+    def restore(self, tree: StateTree) -> None:
+        self.restored = integer(tree, "last")
 
 
 class Bench:

@@ -20,6 +20,7 @@ import numpy as np
 
 from reveal_analyzer.arrays import Floats, Indices
 from reveal_analyzer.derive.deriver import Second
+from reveal_analyzer.state.tree import StateTree, array, integer, texts
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Subsystem
 from reveal_contract.time_units import NS_PER_SECOND
@@ -90,6 +91,18 @@ class JobStarts:
             if self._suppressed(subsystem, work, second.channels)
         ]
         return frozenset(suppressed) if suppressed else _NONE
+
+    def save(self) -> StateTree:
+        """Return the seconds so far, and when each subject started."""
+        started = np.array(list(self._started.values()), np.int64)
+        return {"age": self._age, "subjects": list(self._started), "started": started}
+
+    def restore(self, tree: StateTree) -> None:
+        """Continue with the starts of another process: who was there is not new."""
+        subjects = texts(tree, "subjects")
+        started = array(tree, "started", np.int64, (len(subjects),)).tolist()
+        self._age = integer(tree, "age")
+        self._started = dict(zip(subjects, started, strict=True))
 
     def _note_new_subjects(self) -> None:
         present = {name for work in self._work.values() for name in work.subjects}

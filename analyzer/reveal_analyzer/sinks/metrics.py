@@ -83,6 +83,10 @@ class Metrics:
         """Add the counts of a stream reader; each scrape reads them."""
         self.registry.register(StreamMetrics(status))
 
+    def watch_states(self, counts: Mapping[str, int]) -> None:
+        """Add the counts of saved states; each scrape reads them."""
+        self.registry.register(StateMetrics(counts))
+
     def serve(self, port: int, health: Check | None = None, ready: Check | None = None) -> None:
         """Serve scrapes and probes on ``port`` from threads; ``OSError`` where it is in use."""
         http_endpoints.serve(self.registry, port, health, ready)
@@ -163,6 +167,21 @@ class StreamMetrics(Collector):
             yield CounterMetricFamily(name, meaning, value=status[key])
         for key, (name, meaning) in _GAUGES.items():
             yield GaugeMetricFamily(name, meaning, value=status[key])
+
+
+class StateMetrics(Collector):
+    """The counts of saved states; all results exist from the start."""
+
+    def __init__(self, counts: Mapping[str, int]) -> None:
+        self._counts = counts
+
+    def collect(self) -> Iterator[Metric]:
+        yield _by_result(
+            "reveal_node_states",
+            "Saved states of nodes; unreadable, old: the node is learned again; failed: one was"
+            " not saved, read or deleted",
+            self._counts,
+        )
 
 
 def _by_result(name: str, meaning: str, counts: Mapping[str, int]) -> CounterMetricFamily:

@@ -16,17 +16,18 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import struct
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import zstandard
 from numpy.typing import NDArray
 
-from reveal_analyzer.state.tree import StateError, StateTree, integer, text
+from reveal_analyzer.state.tree import StateError, StateTree, integer, octets, text
 
 VERSION = 1
 MAX_BYTES = 64 * 1024
@@ -35,6 +36,7 @@ _MAX_ARRAYS = 4096
 _MAX_DIMENSIONS = 8
 _MAGIC = b"RVS"
 _HEAD = struct.Struct("<3sBI")
+_ENTRY = re.compile(r"[0-9]{1,20}-[0-9]{1,20}")
 _LENGTH = struct.Struct("<I")
 _ARRAY = "$array"
 # one each, as to create one takes longer than its use; a state is encoded by one thread
@@ -50,8 +52,7 @@ _NAMES = {dtype: name for name, dtype in _TYPES.items()}
 Path = tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Position:
+class Position(NamedTuple):
     """The last slice that a state covers.
 
     ``entry`` is the id of its stream entry, "" if it came from elsewhere; ``start_ns`` its time on
@@ -222,16 +223,15 @@ def _loaded(
 
 
 def _position(header: StateTree) -> Position:
-    try:
-        boot = bytes.fromhex(text(header, "boot"))
-    except ValueError as error:
-        raise StateError(f"its boot id cannot be read: {error}") from None
+    entry = text(header, "entry")
+    if entry and not _ENTRY.fullmatch(entry):
+        raise StateError("it has no id of a stream entry")
     return Position(
         node=text(header, "node"),
-        boot=boot,
-        sequence=integer(header, "sequence"),
-        start_ns=integer(header, "start"),
-        entry=text(header, "entry"),
+        boot=octets(header, "boot"),
+        sequence=integer(header, "sequence", most=2**64 - 1),
+        start_ns=integer(header, "start", least=-(2**63)),
+        entry=entry,
     )
 
 

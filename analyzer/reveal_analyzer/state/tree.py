@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,16 @@ _Scalar = TypeVar("_Scalar", bound=np.generic)
 
 class StateError(ValueError):
     """The state cannot be used; the message says why."""
+
+
+class Stateful(Protocol):
+    """A part of the analysis whose state is saved."""
+
+    def save(self) -> StateTree:
+        """Return what ``restore`` of another process continues with."""
+
+    def restore(self, tree: StateTree) -> None:
+        """Continue with what ``save`` returned; raises ``StateError``."""
 
 
 def section(tree: StateTree, key: str) -> StateTree:
@@ -71,6 +81,14 @@ def text(tree: StateTree, key: str) -> str:
     if not isinstance(value, str):
         raise _unfit(key, "a string")
     return value
+
+
+def octets(tree: StateTree, key: str) -> bytes:
+    """Return the bytes at ``key``, saved as a string of hexadecimal digits."""
+    try:
+        return bytes.fromhex(text(tree, key))
+    except ValueError as error:
+        raise StateError(f"{key!r} is not hexadecimal: {error}") from None
 
 
 def texts(tree: StateTree, key: str) -> tuple[str, ...]:

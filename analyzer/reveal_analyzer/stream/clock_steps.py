@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from reveal_analyzer.state.tree import StateTree, integer, octets
 from reveal_contract.wire import Message
 
 _STEP_NS = 500_000_000  # a smaller difference is a slewed clock, or one that was read late
@@ -21,6 +22,20 @@ class ClockSteps:
     def __init__(self) -> None:
         self._last: tuple[bytes, int, int] | None = None
         self._ahead_ns = 0
+
+    def save(self) -> StateTree:
+        """Return the last slice, and how far the clock was set ahead."""
+        boot, sequence, start_ns = self._last or (b"", 0, 0)
+        return {
+            "boot": boot.hex(), "sequence": sequence, "start": start_ns, "ahead": self._ahead_ns
+        }  # fmt: skip
+
+    def restore(self, tree: StateTree) -> None:
+        """Continue after the last slice of another process; raises ``StateError``."""
+        boot = octets(tree, "boot")
+        start_ns = integer(tree, "start", least=-(2**63))
+        self._last = (boot, integer(tree, "sequence", most=2**64 - 1), start_ns) if boot else None
+        self._ahead_ns = integer(tree, "ahead", least=-(2**63))
 
     def adjust(self, message: Message, *, finding_open: bool) -> Message:
         """Return the slice on the earlier clock while ``finding_open``, else as it is."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import redis
@@ -20,7 +21,9 @@ from reveal_contract.names import FIELD_DATA, GROUP, SHARDS, samples_key
 log = logging.getLogger(__name__)
 
 BATCH = 512  # entries of one read, shared among its streams
+REPLAY_SECONDS = 120.0  # a stream keeps so much of each node, and a state is saved each minute
 LEAST = 64  # entries of each stream in any case: those of 1 s, with 4,000 nodes on 64 streams
+NOTHING_SAVED: Mapping[str, bytes] = MappingProxyType({})
 _DATA = FIELD_DATA.encode()
 
 # All pending entries of the group become the caller's; the consumers that had them are deleted.
@@ -65,24 +68,49 @@ class StreamConsumer:
         self._foreign: set[int] = set()  # shards whose key holds something other than a stream
         self._separately = False  # the server, or a proxy before it, takes one key in a command
 
-    def take_over(self, shard: int, refill_seconds: float) -> list[StreamEntry]:
-        """Return what the last owner left unfinished, with the seconds before it as ``history``."""
+    def take_over(
+        self, shard: int, refill_seconds: float, saved: Mapping[str, bytes] = NOTHING_SAVED
+    ) -> list[StreamEntry]:
+        """Return what the last owner left unfinished, with the seconds before it as ``history``.
+
+        ``saved`` has the nodes whose state is saved, with the last entry that it covers: the
+        history of such a node begins after that.
+        """
         key = self._keys[shard]
         self._create_groups([shard])
         if shard in self._foreign or (delivered := self._last_delivered(shard)) == b"0-0":
             return []
         self._client.eval(TAKE_OVER, 1, key, GROUP, self._owner)
         pending = self.pending([shard])
-        seconds, micros = self._client.time()
-        since = max(0, seconds * 1000 + micros // 1000 - int(refill_seconds * 1000))
-        rows = self._client.xrange(key, min=since, max=delivered)
         unfinished = {entry.id for entry in pending}
         history = [
             entry._replace(history=True)
-            for entry in _entries(shard, [(key, rows)])
+            for entry in self._history(shard, delivered, refill_seconds, saved)
             if entry.id not in unfinished
         ]
         return sorted(history + pending, key=lambda entry: _order(entry.id))
+
+    def _history(
+        self, shard: int, delivered: bytes, refill_seconds: float, saved: Mapping[str, bytes]
+    ) -> list[StreamEntry]:
+        """Return the entries after what is saved, and those of other nodes for some seconds."""
+        seconds, micros = self._client.time()
+        now_ms = seconds * 1000 + micros // 1000
+        refill = (max(0, now_ms - int(refill_seconds * 1000)), 0)
+        oldest = (max(0, now_ms - int(REPLAY_SECONDS * 1000)), 0)
+        # a node that has sent nothing for so long has nothing to replay
+        after = {node: place for node, id_ in saved.items() if (place := _order(id_)) > oldest}
+        entries = self._range(shard, min(after.values(), default=refill), delivered)
+        if after and any(_node(entry) not in after for entry in entries):
+            entries = self._range(shard, min(refill, *after.values()), delivered)
+        return [
+            entry for entry in entries
+            if _order(entry.id) > after.get(str(_node(entry)), refill)
+        ]  # fmt: skip
+
+    def _range(self, shard: int, start: tuple[int, int], end: bytes) -> list[StreamEntry]:
+        rows = self._client.xrange(self._keys[shard], min=f"{start[0]}-{start[1]}", max=end)
+        return _entries(shard, [(self._keys[shard], rows)])
 
     def pending(self, shards: Iterable[int]) -> list[StreamEntry]:
         """Return what this consumer read and did not acknowledge, oldest first in each shard."""

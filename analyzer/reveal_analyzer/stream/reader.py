@@ -11,11 +11,12 @@ import json
 import logging
 import time
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import NamedTuple, Protocol
 
 from reveal_analyzer.kernels import backend
+from reveal_analyzer.state.store import NodeStateStore, positions_of
 from reveal_analyzer.stream.channel_tables import ChannelTables, DecodableTable, WaitingRoom
 from reveal_analyzer.stream.connection import OUTAGE, RedisConnection, connect
 from reveal_analyzer.stream.consumer import BATCH, StreamConsumer, StreamEntry, by_node
@@ -93,11 +94,14 @@ class StreamReader:
         ack_seconds: float = ACK_SECONDS,
     ) -> None:
         client = connect(settings.redis_url)
+        self.states = NodeStateStore(client, settings.profile)
         self.connection = RedisConnection(client)
         self.counts = StreamCounts()
         self.tables = ChannelTables()
         self._consumer = StreamConsumer(client, settings.profile, owner)
-        self._leases = Leases(client, settings.profile, owner, timing or LeaseTiming(), self._idle)
+        self._leases = Leases(
+            client, settings.profile, owner, timing or LeaseTiming(), self._can_leave
+        )
         self._refill, self._ack_seconds = refill_seconds, ack_seconds
         self._sequences: dict[str, NodeSequence] = {}
         self._waiting = WaitingRoom()
@@ -108,6 +112,8 @@ class StreamReader:
         self._unacknowledged: dict[int, dict[bytes, None]] = {}  # ids to acknowledge, in order
         self._acks_flushed_s = 0.0  # when XACKs were sent last
         self._lost_nodes: list[str] = []
+        self._saved_states: dict[str, bytes] = {}  # of shards taken over
+        self._save_shard: Callable[[int], bool] = lambda _: True
         self._next_poll_s = 0.0
         self._recover = False
         self._refusals = (0.0, 0)
@@ -185,6 +191,18 @@ class StreamReader:
         nodes, self._lost_nodes = self._lost_nodes, []
         return nodes
 
+    def saved_states(self) -> dict[str, bytes]:
+        """Return the saved states of the nodes of the shards taken over since the last call.
+
+        The slices that a state covers are not delivered again.
+        """
+        states, self._saved_states = self._saved_states, {}
+        return states
+
+    def before_hand_over(self, save: Callable[[int], bool]) -> None:
+        """Call ``save`` with each shard that another analyzer shall have; it stays while false."""
+        self._save_shard = save
+
     def close(self) -> None:
         """Send acknowledgements, release the leases, disconnect; Redis may be unavailable."""
         if self.connection.connected:
@@ -219,11 +237,23 @@ class StreamReader:
         while self._to_take and len(self._backlog) < BATCH:
             number = self._to_take[0]
             if number in owned:
-                self._queue(by_node(self._consumer.take_over(number, self._refill)))
+                self._queue(by_node(self._take_over(number)))
                 self._schedule.active([number], time.monotonic())
             self._to_take.popleft()
         if not self._backlog:
             self._queue(self._fresh(owned - set(self._to_take)))
+
+    def _take_over(self, number: int) -> list[StreamEntry]:
+        """Return the slices of a shard that follow on what is saved of its nodes."""
+        states = self.states.of_shard(number)
+        positions = positions_of(states)
+        saved = {node: at.entry.encode() for node, at in positions.items() if at.entry}
+        entries = self._consumer.take_over(number, self._refill, saved)
+        # a slice that the state covers may have been left unacknowledged: it is a repeat
+        for node, at in positions.items():
+            self._sequences[node] = NodeSequence.after(at.boot, at.sequence, at.start_ns)
+        self._saved_states |= states
+        return entries
 
     def _queue(self, entries: Iterable[StreamEntry]) -> None:
         """Add entries to the backlog, unless they are in flight or processed already."""
@@ -343,8 +373,10 @@ class StreamReader:
             self._consumer.acknowledge(self._unacknowledged)
             self._unacknowledged = {}
 
-    def _idle(self, number: int) -> bool:
-        return not self._in_flight.get(number) and number not in self._unacknowledged
+    def _can_leave(self, number: int) -> bool:
+        """Whether all slices of a shard are processed, and what they taught is saved."""
+        idle = not self._in_flight.get(number) and number not in self._unacknowledged
+        return idle and self._save_shard(number)
 
 
 def _peek(entry: StreamEntry) -> tuple[str, bytes]:

@@ -33,6 +33,13 @@ class NodeSequence:
     start_ns: int = 0
     _starts: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
 
+    @classmethod
+    def after(cls, boot: bytes, sequence: int, start_ns: int) -> NodeSequence:
+        """Return the sequence of a node whose last accepted slice was this one."""
+        found = cls(boot, sequence, start_ns)
+        found._starts.append((sequence, start_ns))
+        return found
+
     def accept(self, message: Message) -> SlicePosition:
         """Return the position of a slice; unless it is a repeat it becomes the newest."""
         if not self.boot:
