@@ -169,7 +169,7 @@ def build(
     from reveal_analyzer.fleet.fleet import Fleet  # noqa: PLC0415
     from reveal_analyzer.hypotheses import loader  # noqa: PLC0415
     from reveal_analyzer.kernels.selection import use_fastest  # noqa: PLC0415 - a second of imports
-    from reveal_analyzer.node import NodeAnalyzer  # noqa: PLC0415
+    from reveal_analyzer.node import OPTIONAL_STATE, NodeAnalyzer  # noqa: PLC0415
     from reveal_analyzer.paper.fit_budget import FitBudget  # noqa: PLC0415
 
     try:
@@ -196,7 +196,7 @@ def build(
 
     fleet = Fleet(reader.connection.client, settings.profile, owner)
     observe = cluster.observe if cluster is not None else None
-    return Worker(reader, analysis, sinks, metrics, fleet, observe)
+    return Worker(reader, analysis, sinks, metrics, fleet, observe, OPTIONAL_STATE)
 
 
 def run(worker: Worker, stopping: Callable[[], bool], pulse: LivenessFiles) -> None:

@@ -30,6 +30,7 @@ from reveal_analyzer.paper.fit_budget import FitBudget
 from reveal_analyzer.paper.methods import PaperMethods
 from reveal_analyzer.paper.mode import PaperMode
 from reveal_analyzer.selection.applied import NO_SELECTION, AppliedSelection
+from reveal_analyzer.state.codec import Path
 from reveal_analyzer.state.tree import Stateful, StateTree, integer, number, octets, section
 from reveal_analyzer.stream.clock_steps import ClockSteps
 from reveal_analyzer.subjects.culprits import SubjectHistory
@@ -41,13 +42,16 @@ from reveal_contract.settings import AnalyzerSettings
 from reveal_contract.time_units import NS_PER_SECOND
 from reveal_contract.wire import Message
 
-__all__ = ["NodeAnalyzer", "Status"]
+__all__ = ["OPTIONAL_STATE", "NodeAnalyzer", "Status"]
 
 _LASTS_NOTE = (
     "it lasts: after {0} s its level became this node's new normal, so that other faults can be"
     " detected; it stays open until the earlier levels return"
 )
 
+# sections of the saved state that are left out, in this order, if it is too large
+OPTIONAL_STATE: tuple[Path, ...] = (("live", "regimes"), ("live", "before"))
+_BASELINE = frozenset({"live", "jobs", "job_starts"})  # how the node is when nothing is wrong
 
 Matches = list[SignatureMatch]
 
@@ -149,13 +153,21 @@ class NodeAnalyzer:
 
         A part that is not saved, as by an earlier version, is learned again.
         """
-        for name, part in self._stateful().items():
-            if name in tree:
-                part.restore(section(tree, name))
+        self._restore(tree, self._stateful())
         boot = octets(tree, "boot")
         self._last = (boot, integer(tree, "start", least=-(2**63))) if boot else None
         load = section(tree, "load")
         self._load = {name: number(load, name) for name in load}
+
+    def restore_baseline(self, tree: StateTree) -> None:
+        """Start from how the node was, without its open findings; raises ``StateError``."""
+        self._restore(tree, {n: p for n, p in self._stateful().items() if n in _BASELINE})
+
+    @staticmethod
+    def _restore(tree: StateTree, parts: Mapping[str, Stateful]) -> None:
+        for name, part in parts.items():
+            if name in tree:
+                part.restore(section(tree, name))
 
     def _stateful(self) -> dict[str, Stateful]:
         """Return the parts whose state is saved, in the order in which they are restored."""

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from reveal_cli.baseline import encode_baseline, start_from
 from reveal_cli.collector_process import CollectorSupervisor
 from reveal_cli.configuration_hints import ConfigurationHints
 from reveal_cli.errors import CliError
@@ -29,12 +30,14 @@ from reveal_contract.finding import Finding, FindingUpdate
 from reveal_contract.metric import Subsystem
 from reveal_contract.settings import AnalyzerSettings
 from reveal_contract.subjects import Identity, to_rows
+from reveal_contract.wire import Message
 
 if TYPE_CHECKING:
     import redis
 
     from reveal_analyzer.configuration.feed import FactsFeed
     from reveal_analyzer.node import NodeAnalyzer
+    from reveal_analyzer.state.codec import SavedState
     from reveal_analyzer.stream.reader import Received, StreamReader
     from reveal_cli.broker import Broker
     from reveal_cli.recordings import Recording
@@ -48,13 +51,22 @@ _MIN_AWAY_S = 3.0  # a shorter absence of Redis is not worth a warning, s
 
 @dataclass(frozen=True)
 class ScanPlan:
-    """What to scan and for how long; an empty ``redis_url`` means a private server."""
+    """What to scan and for how long; an empty ``redis_url`` means a private server.
+
+    With a ``baseline``, the scan starts from what an earlier scan learned.
+    """
 
     node: str
     duration: float
     settings: AnalyzerSettings
     host_flags: tuple[str, ...]
     redis_url: str = ""
+    baseline: SavedState | None = None
+
+    @property
+    def warmup(self) -> int:
+        """Return the seconds of learning before anything is judged."""
+        return 0 if self.baseline else self.settings.warmup_seconds
 
     @property
     def profile(self) -> str:
@@ -80,6 +92,7 @@ class ScanState:
     judged: bool = False
     failed: bool = False
     warmup_load: dict[str, float] = field(default_factory=dict)
+    learned: bytes = b""
     collector: dict[str, Any] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
 
@@ -111,6 +124,7 @@ class LiveSession:
         self._warned: set[str] = set()
         self._server: Broker | None = None
         self._table = b""
+        self._last: Message | None = None
         self._subjects: tuple[Identity, ...] = ()
         self._subsystems: frozenset[Subsystem] = frozenset()
 
@@ -134,6 +148,7 @@ class LiveSession:
                 self._on_tick(math.inf, self.state)
             collector.process.stop(_INTERRUPTED_STOP_S if self._interrupt.requested else _STOP_S)
             self._read_slices(reader, analyzer)
+            self._keep_learned(analyzer)
             self.state.finding_log.update(analyzer.finish())
             self.state.collector = _collector_state(client, self.plan.node)
 
@@ -158,6 +173,8 @@ class LiveSession:
         reader = StreamReader(settings, f"scan-{os.getpid()}")
         subjects = partial(reader.subjects, self.plan.node)
         analyzer = NodeAnalyzer(self.plan.node, settings, subjects=subjects)
+        if self.plan.baseline is not None:
+            start_from(self.plan.baseline, analyzer)
         return reader, analyzer, client, FactsFeed(client)
 
     def _watch(
@@ -209,6 +226,7 @@ class LiveSession:
         state = self.state
         self._first_slice_time = self._first_slice_time or time.monotonic()
         state.slices += 1
+        self._last = slice_.message
         state.lost += slice_.gap
         state.channels = len(slice_.table.fast) + len(slice_.table.slow)
         if slice_.gap:
@@ -223,6 +241,15 @@ class LiveSession:
         status = analyzer.status()
         state.judged = state.judged or not status.learning
         state.warmup_load = dict(status.warmup_load)
+
+    def _keep_learned(self, analyzer: NodeAnalyzer) -> None:
+        """Keep what was learned, for the file from which another scan may start."""
+        if self._last is None or not self.state.judged:
+            return
+        try:
+            self.state.learned = encode_baseline(analyzer, self._last)
+        except Exception as error:  # the findings must not be lost with it
+            self._warn_once(f"what was learned cannot be saved ({type(error).__name__}: {error})")
 
     def _record_subjects(self, subjects: tuple[Identity, ...]) -> None:
         if subjects != self._subjects:
@@ -281,7 +308,7 @@ class LiveSession:
 
     def _show(self, analyzer: NodeAnalyzer) -> None:
         status, state = analyzer.status(), self.state
-        left = self.plan.settings.warmup_seconds - self._elapsed
+        left = self.plan.warmup - self._elapsed
         phase = "starting" if self._first_slice_time is None else "watching"
         if status.learning and self._first_slice_time is not None:
             phase = "learning the baseline"

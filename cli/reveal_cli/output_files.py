@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from reveal_cli.errors import CliError
 from reveal_contract import VERSION
 from reveal_contract.finding import Finding, rfc3339
+from reveal_contract.time_units import NS_PER_SECOND
 
 if TYPE_CHECKING:
     from reveal_cli.live_session import ScanPlan, ScanState
@@ -45,15 +46,15 @@ def jsonl(findings: Iterable[Finding]) -> str:
     return "".join(json.dumps(finding.to_dict()) + "\n" for finding in findings)
 
 
-def write_atomically(path: Path, parts: Iterable[str]) -> None:
+def write_atomically(path: Path, parts: Iterable[str | bytes]) -> None:
     """Write a file so that it has the new content or the old one, never a part.
 
     Raises ``CliError``.
     """
     new = path.with_name(f".{path.name}.new")
     try:
-        with new.open("w") as file:
-            file.writelines(parts)
+        with new.open("wb") as file:
+            file.writelines(part.encode() if isinstance(part, str) else part for part in parts)
         new.replace(path)
     except OSError as error:
         new.unlink(missing_ok=True)
@@ -94,7 +95,8 @@ def summary(
         "interrupted": interrupted,
         "mode": settings.mode,
         "sensitivity": settings.sensitivity,
-        "warmupSeconds": settings.warmup_seconds,
+        "warmupSeconds": plan.warmup,
+        **_baseline(plan),
         "watchedSeconds": round(state.seconds, 1),
         "judgedSeconds": round(judged_seconds(plan, state), 1),
         "slices": {"received": state.slices, "lost": state.lost, "refused": state.refused},
@@ -118,11 +120,17 @@ def summary(
     }
 
 
+def _baseline(plan: ScanPlan) -> dict[str, str]:
+    """Return when the baseline was saved that the scan started from, if it did."""
+    baseline = plan.baseline
+    return {"baselineTime": rfc3339(baseline.saved_s * NS_PER_SECOND)} if baseline else {}
+
+
 def judged_seconds(plan: ScanPlan, state: ScanState) -> float:
-    """Return how long was judged: the time after the warm-up."""
+    """Return how long was judged: the time after the warm-up, all with a baseline."""
     if not state.judged:
         return 0.0
-    return max(0.0, state.seconds - plan.settings.warmup_seconds)
+    return max(0.0, state.seconds - plan.warmup)
 
 
 def missing_sources(collector: Mapping[str, Any]) -> list[Mapping[str, str]]:

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from reveal_cli.baseline import STATE
 from reveal_cli.errors import CliError
 from reveal_cli.interrupt import Interrupt, Interrupted
 from reveal_cli.live_session import LiveSession, OnTick, ScanPlan, ScanState
@@ -135,6 +136,8 @@ class _ScanRunner:
         row = summary(self._plan, self._state, findings, self._interrupt.requested)
         try:
             write_atomically(self._directory / SUMMARY, [json.dumps(row, indent=1) + "\n"])
+            if self._state.learned:
+                write_atomically(self._directory / STATE, [self._state.learned])
         except CliError as error:
             self._warn(str(error), failed=True)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from reveal_cli.baseline import read_baseline
 from reveal_cli.collector_process import host_flags
 from reveal_cli.errors import ERROR, USAGE, CliError
 from reveal_cli.interrupt import Interrupt
@@ -40,7 +41,13 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--output", metavar="DIR", type=Path,
-        help="write findings.jsonl, recording.rvl and summary.json to this directory",
+        help="write findings.jsonl, recording.rvl, summary.json and state.rvs (what was learned) to"
+        " this directory",
+    )  # fmt: skip
+    parser.add_argument(
+        "--baseline", metavar="DIR", type=Path,
+        help="start from what an earlier scan of this host learned, without a warm-up: DIR is the"
+        " --output directory of that scan",
     )  # fmt: skip
     parser.add_argument(
         "--json", action="store_true",
@@ -73,7 +80,8 @@ def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
 def scan_plan(arguments: argparse.Namespace) -> ScanPlan:
     """Return the plan of these flags; raises ``CliError`` where nothing could be judged."""
     settings = analyzer_settings(arguments)
-    if arguments.duration <= settings.warmup_seconds:
+    baseline = read_baseline(arguments.baseline, arguments.node) if arguments.baseline else None
+    if baseline is None and arguments.duration <= settings.warmup_seconds:
         raise CliError(
             f"--duration {format_duration(arguments.duration)} must be longer than --warmup"
             f" {format_duration(settings.warmup_seconds)}: nothing would be judged",
@@ -85,6 +93,7 @@ def scan_plan(arguments: argparse.Namespace) -> ScanPlan:
         settings=settings,
         host_flags=tuple(host_flags(arguments)),
         redis_url=arguments.redis,
+        baseline=baseline,
     )
 
 
@@ -93,7 +102,7 @@ def coverage(plan: ScanPlan, state: ScanState) -> Coverage:
     return Coverage(
         watched=state.seconds,
         judged=judged_seconds(plan, state),
-        warmup=plan.settings.warmup_seconds,
+        warmup=plan.warmup,
         slices=state.slices,
         channels=state.channels,
         lost=state.lost,
