@@ -41,7 +41,7 @@ _SNAPSHOT_SECONDS = 1.0
 _BATCH = 16  # slices decoded, then analyzed: half a megabyte, which is still in the CPU cache
 _HAND_OVER_SECONDS = 0.5  # for saving, of each renewal of the leases, which last 7 s
 _CLOSE_SECONDS = 2.5  # for saving; what is not saved then is at most a minute old
-_RESTORED_AT_ONCE = 4  # silent nodes; some milliseconds
+_RESTORED_PER_TURN = 4  # silent nodes; some milliseconds
 _FAILS_AGAIN_SECONDS = 600.0  # between two failures: the saved state may be the reason
 _LOG_AGAIN_SECONDS = 60.0  # a node that fails every second does not fill the log
 
@@ -232,7 +232,7 @@ class Worker:
 
         Their findings are still open.
         """
-        for name in self._checkpoints.waiting(_RESTORED_AT_ONCE):
+        for name in self._checkpoints.waiting(_RESTORED_PER_TURN):
             now = time.monotonic()
             try:
                 node = self._begin(name, now)

@@ -60,5 +60,5 @@ def encode_baseline(analyzer: NodeAnalyzer, last: Message) -> bytes:
     from reveal_analyzer.node import OPTIONAL_STATE  # noqa: PLC0415 - heavy
     from reveal_analyzer.state.codec import Position, SavedState, encode  # noqa: PLC0415
 
-    at = Position(last.node, last.boot, last.sequence, last.start_ns)
-    return encode(SavedState(at, int(time.time()), analyzer.save()), OPTIONAL_STATE)
+    position = Position(last.node, last.boot, last.sequence, last.start_ns)
+    return encode(SavedState(position, int(time.time()), analyzer.save()), OPTIONAL_STATE)

@@ -30,7 +30,7 @@ from reveal_contract.wire import Message
 from support.redis_server import RedisLauncher
 from support.redis_streams import QUICK, Stream, message
 
-OPENS_AT = 3
+OPENING = 3
 
 
 class NodeStub:
@@ -45,16 +45,16 @@ class NodeStub:
         self.restored: int | None = None
         self.last = -1
         self.is_open = False
-        self.fails_at = -1
+        self.failing = -1
 
     def analyze(
         self, message: Message, table: ChannelTable, *, data: bytes = b"", silent: bool = False
     ) -> Sequence[FindingUpdate]:
-        if message.sequence == self.fails_at:
+        if message.sequence == self.failing:
             raise ZeroDivisionError(f"slice {message.sequence}")
         self.analyzed.append((message.sequence, silent))
         self.last = message.sequence
-        if message.sequence != OPENS_AT:
+        if message.sequence != OPENING:
             return ()
         self.is_open = True
         return () if silent else [FindingUpdate(FindingChange.OPENED, self._finding())]
@@ -71,8 +71,8 @@ class NodeStub:
 
     def _finding(self) -> Finding:
         return Finding(
-            finding_id(self.node, Subsystem.CPU, OPENS_AT), self.node, Subsystem.CPU,
-            Severity.HIGH, State.OPEN, OPENS_AT, OPENS_AT + 1, "it is slow",
+            finding_id(self.node, Subsystem.CPU, OPENING), self.node, Subsystem.CPU,
+            Severity.HIGH, State.OPEN, OPENING, OPENING + 1, "it is slow",
         )  # fmt: skip
 
 
@@ -92,23 +92,23 @@ class Updates:
 class Analyzer:
     """One worker with its metrics, the updates it wrote and the analyses it made."""
 
-    def __init__(self, stream: Stream, owner: str, fails_at: int = -1, **options: object) -> None:
+    def __init__(self, stream: Stream, owner: str, failing: int = -1, **options: object) -> None:
         self.stubs: list[NodeStub] = []
         self.updates, self.metrics = Updates(), Metrics()
-        self._fails_at = fails_at
+        self._failing = failing
         self.reader = stream.reader(owner, timing=QUICK, **options)
         self.worker = Worker(self.reader, self._make, [self.updates], self.metrics)
 
     def _make(self, node: str) -> NodeStub:
         self.stubs.append(NodeStub(node))
-        self.stubs[-1].fails_at = self._fails_at
+        self.stubs[-1].failing = self._failing
         return self.stubs[-1]
 
     def turn_until(self, done: Callable[[], bool], others: Sequence[Analyzer] = ()) -> None:
         deadline = time.monotonic() + 8
         while not done():
-            seen = {stub.node: stub.analyzed for stub in self.stubs}
-            assert time.monotonic() < deadline, (seen, self.reader.status())
+            analyzed = {stub.node: stub.analyzed for stub in self.stubs}
+            assert time.monotonic() < deadline, (analyzed, self.reader.status())
             for each in (self, *others):
                 each.worker.turn()
 
@@ -201,23 +201,23 @@ def moving_node() -> str:
 
 def test_a_shard_that_moves_takes_its_state_along_and_back(stream: Stream) -> None:
     node = moving_node()
-    one = Analyzer(stream, "one")
+    first = Analyzer(stream, "one")
     send(stream, 0, 7, node)
-    one.until_slice(6)
+    first.until_slice(6)
     send(stream, 7, 9, node)
-    one.until_slice(8)
+    first.until_slice(8)
     two = Analyzer(stream, "two")
-    two.turn_until(lambda: names.shard(node) in two.reader.shards, [one])
+    two.turn_until(lambda: names.shard(node) in two.reader.shards, [first])
     send(stream, 9, 10, node)
-    stub = two.until_slice(9, [one])
+    stub = two.until_slice(9, [first])
     assert (stub.restored, stub.analyzed) == (8, [(9, False)]), "it was saved at the hand-over"
-    assert one.worker.nodes == []
+    assert first.worker.nodes == []
     two.worker.close()
-    one.turn_until(lambda: names.shard(node) in one.reader.shards)
+    first.turn_until(lambda: names.shard(node) in first.reader.shards)
     send(stream, 10, 11, node)
-    stub = one.until_slice(10)
+    stub = first.until_slice(10)
     assert (stub.restored, stub.analyzed) == (9, [(10, False)])
-    changes = [*one.updates.rows, *two.updates.rows]
+    changes = [*first.updates.rows, *two.updates.rows]
     assert [change for change, _ in changes].count(FindingChange.OPENED) == 1
     assert FindingChange.RESOLVED not in [change for change, _ in changes]
 
@@ -266,7 +266,7 @@ def test_a_state_that_fails_in_its_part_is_replaced_by_a_new_analysis(
     assert heir.states("unreadable") == 1
 
 
-def test_a_node_that_is_silent_at_the_takeover_keeps_its_open_findings(stream: Stream) -> None:
+def test_a_node_that_is_silent_during_a_takeover_keeps_its_open_findings(stream: Stream) -> None:
     first = Analyzer(stream, "first")
     send(stream, 0, 5)
     first.until_slice(4)
@@ -297,13 +297,13 @@ def test_a_node_that_left_leaves_nothing_in_redis(
 def test_a_failed_analysis_continues_from_its_saved_state_but_not_twice(
     stream: Stream, caplog: pytest.LogCaptureFixture
 ) -> None:
-    analyzer = Analyzer(stream, "one", fails_at=6)
+    analyzer = Analyzer(stream, "one", failing=6)
     send(stream, 0, 5)
     analyzer.until_slice(4)
     send(stream, 5, 8)
     assert analyzer.until_slice(7).restored == 4
     for stub in analyzer.stubs:
-        stub.fails_at = 8
+        stub.failing = 8
     send(stream, 8, 10)
     assert analyzer.until_slice(9).restored is None, "the state may be the reason"
     assert "failed at slice 6" in caplog.text

@@ -144,13 +144,13 @@ def _encode(state: SavedState, tree: StateTree) -> bytes:
 
 
 def _header_of(state: SavedState) -> dict[str, str | int]:
-    at = state.position
+    last = state.position
     return {
-        "node": at.node,
-        "boot": at.boot.hex(),
-        "sequence": at.sequence,
-        "start": at.start_ns,
-        "entry": at.entry,
+        "node": last.node,
+        "boot": last.boot.hex(),
+        "sequence": last.sequence,
+        "start": last.start_ns,
+        "entry": last.entry,
         "saved": state.saved_s,
     }
 

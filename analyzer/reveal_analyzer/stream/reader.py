@@ -247,11 +247,11 @@ class StreamReader:
         """Return the slices of a shard that follow on what is saved of its nodes."""
         states = self.states.of_shard(number)
         positions = positions_of(states)
-        saved = {node: at.entry.encode() for node, at in positions.items() if at.entry}
+        saved = {node: last.entry.encode() for node, last in positions.items() if last.entry}
         entries = self._consumer.take_over(number, self._refill, saved)
         # a slice that the state covers may have been left unacknowledged: it is a repeat
-        for node, at in positions.items():
-            self._sequences[node] = NodeSequence.after(at.boot, at.sequence, at.start_ns)
+        for node, last in positions.items():
+            self._sequences[node] = NodeSequence.after(last.boot, last.sequence, last.start_ns)
         self._saved_states |= states
         return entries
 

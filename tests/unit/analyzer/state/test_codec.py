@@ -19,7 +19,7 @@ from reveal_analyzer.state.codec import MAX_BYTES, Position, SavedState, decode,
 from reveal_analyzer.state.tree import StateError, StateTree
 from support.property_tests import examples
 
-AT = Position("n1", bytes(range(16)), 42, 1_700_000_000_000_000_000, "1700000000000-3")
+LAST = Position("n1", bytes(range(16)), 42, 1_700_000_000_000_000_000, "1700000000000-3")
 RANDOM = np.random.default_rng(1)
 NUMBERS = {
     "live": {
@@ -34,7 +34,7 @@ NUMBERS = {
 
 
 def state(tree: StateTree) -> SavedState:
-    return SavedState(AT, 1_700_000_001, tree)
+    return SavedState(LAST, 1_700_000_001, tree)
 
 
 VALID = encode(state(NUMBERS))
@@ -53,9 +53,9 @@ def equal(left: Any, right: Any) -> bool:
 
 def test_a_state_comes_back_as_it_was() -> None:
     back = decode(VALID)
-    assert (back.position, back.saved_s) == (AT, 1_700_000_001)
+    assert (back.position, back.saved_s) == (LAST, 1_700_000_001)
     assert equal(back.tree, NUMBERS)
-    assert codec.position(VALID) == AT
+    assert codec.position(VALID) == LAST
 
 
 _TYPES = st.one_of(
@@ -95,11 +95,11 @@ def resealed(data: bytes) -> bytes:
 @st.composite
 def damage(draw: st.DrawFn) -> Callable[[bytes], bytes]:
     """Bytes replaced, removed or added somewhere."""
-    at, length = draw(st.floats(0, 1)), draw(st.integers(0, 30))
+    start, length = draw(st.floats(0, 1)), draw(st.integers(0, 30))
     put = draw(st.binary(max_size=30))
 
     def apply(data: bytes) -> bytes:
-        index = int(at * len(data))
+        index = int(start * len(data))
         return data[:index] + put + data[index + length :]
 
     return apply
@@ -107,7 +107,7 @@ def damage(draw: st.DrawFn) -> Callable[[bytes], bytes]:
 
 @given(damage(), st.booleans())
 @examples(400)
-def test_damaged_bytes_raise_one_error(spoil: Callable[[bytes], bytes], seal: bool) -> None:
+def test_damaged_bytes_raise_only_state_errors(spoil: Callable[[bytes], bytes], seal: bool) -> None:
     data = spoil(VALID)
     with contextlib.suppress(StateError):
         decode(resealed(data) if seal and len(data) >= 8 else data)
@@ -126,7 +126,7 @@ def sealed(listing: bytes, tree: bytes, rest: bytes = b"", header: bytes | None 
 
 @given(damage(), damage(), damage())
 @examples(400)
-def test_damaged_parts_raise_one_error(
+def test_damaged_parts_raise_only_state_errors(
     listing: Callable[[bytes], bytes],
     tree: Callable[[bytes], bytes],
     rest: Callable[[bytes], bytes],
