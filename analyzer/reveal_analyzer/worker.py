@@ -41,7 +41,7 @@ _SNAPSHOT_SECONDS = 1.0
 _BATCH = 16  # slices decoded, then analyzed: half a megabyte, which is still in the CPU cache
 _HAND_OVER_SECONDS = 0.5  # for saving, of each renewal of the leases, which last 7 s
 _CLOSE_SECONDS = 2.5  # for saving; what is not saved then is at most a minute old
-_RESTORED_PER_TURN = 4  # silent nodes; some milliseconds
+_RESTORE_SECONDS = 0.1  # for silent nodes, of a turn in which no slice came
 _FAILS_AGAIN_SECONDS = 600.0  # between two failures: the saved state may be the reason
 _LOG_AGAIN_SECONDS = 60.0  # a node that fails every second does not fill the log
 
@@ -232,8 +232,11 @@ class Worker:
 
         Their findings are still open.
         """
-        for name in self._checkpoints.waiting(_RESTORED_PER_TURN):
+        ends = time.monotonic() + _RESTORE_SECONDS
+        for name in self._checkpoints.waiting():
             now = time.monotonic()
+            if now > ends:
+                return
             try:
                 node = self._begin(name, now)
                 self._report(node.analysis.finish())

@@ -144,7 +144,7 @@ def states_key(node: str = "n") -> str:
     return names.node_states_key("default", names.shard(node))
 
 
-def test_after_a_crash_only_the_slices_after_the_saved_one_are_replayed(stream: Stream) -> None:
+def test_after_a_crash_only_the_slices_after_the_saved_state_are_replayed(stream: Stream) -> None:
     dead = Analyzer(stream, "dead")
     send(stream, 0, 5)
     dead.until_slice(4)

@@ -43,9 +43,9 @@ class Checkpoints:
         """Keep the states of the nodes of shards that were taken over."""
         self._taken.update(states)
 
-    def waiting(self, most: int) -> list[str]:
-        """Return some nodes whose state has not been restored yet."""
-        return [node for node, _ in zip(self._taken, range(most), strict=False)]
+    def waiting(self) -> list[str]:
+        """Return the nodes whose state has not been restored yet."""
+        return list(self._taken)
 
     def retry(self, node: str) -> None:
         """Restore the last saved state of a node again, as after a failure of its analysis."""

@@ -111,8 +111,8 @@ def array(
     if not isinstance(value, np.ndarray) or not np.can_cast(value.dtype, dtype, "same_kind"):
         raise _unfit(key, f"an array of {np.dtype(dtype)}")
     fits = len(value.shape) == len(shape) and all(
-        wanted is None or wanted == length
-        for wanted, length in zip(shape, value.shape, strict=True)
+        expected is None or expected == length
+        for expected, length in zip(shape, value.shape, strict=True)
     )
     if not fits:
         raise StateError(f"{key!r} has the shape {value.shape}, {shape} is expected")

@@ -99,7 +99,7 @@ class StreamConsumer:
         refill = (max(0, now_ms - int(refill_seconds * 1000)), 0)
         oldest = (max(0, now_ms - int(REPLAY_SECONDS * 1000)), 0)
         # a node that has sent nothing for so long has nothing to replay
-        after = {node: place for node, id_ in saved.items() if (place := _order(id_)) > oldest}
+        after = {node: order for node, id_ in saved.items() if (order := _order(id_)) > oldest}
         entries = self._range(shard, min(after.values(), default=refill), delivered)
         if after and any(_node(entry) not in after for entry in entries):
             entries = self._range(shard, min(refill, *after.values()), delivered)
