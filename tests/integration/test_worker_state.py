@@ -28,7 +28,7 @@ from reveal_contract.finding import (
 from reveal_contract.metric import Subsystem
 from reveal_contract.wire import Message
 from support.redis_server import RedisLauncher
-from support.redis_streams import QUICK, Stream, message
+from support.redis_streams import QUICK, Stream, message, nodes_of_same_shard
 
 OPENING = 3
 
@@ -188,6 +188,26 @@ def test_a_slice_that_is_saved_but_not_acknowledged_is_not_analyzed_twice(stream
     assert (stub.restored, stub.analyzed) == (4, [(5, False)])
     assert heir.reader.counts.repeated == 5
     assert stream.pending("n") == 0
+
+
+def test_a_node_without_a_state_is_learned_from_the_stream_beside_one_that_is_restored(
+    stream: Stream,
+) -> None:
+    saved, new = nodes_of_same_shard()
+    dead = Analyzer(stream, "dead")
+    send(stream, 0, 3, new)
+    send(stream, 0, 5, saved)
+    dead.turn_until(lambda: sum(len(stub.analyzed) for stub in dead.stubs) == 8)
+    stream.client.hdel(states_key(new), new)
+    send(stream, 3, 4, new)
+    send(stream, 5, 6, saved)
+    heir = Analyzer(stream, "heir")
+    heir.turn_until(lambda: {stub.last for stub in heir.stubs} == {3, 5})
+    analyzed = {stub.node: (stub.restored, stub.analyzed) for stub in heir.stubs}
+    assert analyzed == {
+        saved: (4, [(5, False)]),
+        new: (None, [(0, True), (1, True), (2, True), (3, False)]),
+    }
 
 
 def moving_node() -> str:
