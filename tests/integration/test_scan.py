@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from reveal_cli.baseline import STATE
 from reveal_cli.output_files import FINDINGS, RECORDING, SUMMARY
 from reveal_cli.recordings import Slices
 from support.polling import wait_until
@@ -98,6 +99,26 @@ def test_a_scan_sees_this_host_and_analyze_agrees(host: Host, tmp_path: Path) ->
             capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert (again.returncode, again.stdout) == (0, output)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(60)
+def test_a_scan_starts_from_what_an_earlier_scan_learned(host: Host, tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    scan = host.start("--duration", "13s", "--warmup", "10s", "--output", str(first))
+    _, warned = scan.communicate(timeout=40)
+    assert (scan.returncode, warned) == (0, "")
+    assert 1_000 < (first / STATE).stat().st_size <= 64 * 1024
+    flags = ("--duration", "5s", "--baseline", str(first), "--output", str(second))
+    scan = host.start(*flags)
+    _, warned = scan.communicate(timeout=40)
+    assert (scan.returncode, warned) == (0, "")
+    summary = assert_whole(second)
+    assert summary["warmupSeconds"] == 0
+    assert summary["judgedSeconds"] == summary["watchedSeconds"] >= 4
+    assert summary["baselineTime"] >= json.loads((first / SUMMARY).read_text())["startTime"][:19]
+    assert (second / STATE).exists(), "it goes on learning"
+    host.assert_clean()
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from reveal_cli.baseline import read_baseline
 from reveal_cli.collector_process import host_flags
@@ -22,6 +23,9 @@ from reveal_cli.output_files import judged_seconds, missing_sources, print_findi
 from reveal_cli.progress import open_progress
 from reveal_cli.summary_text import Coverage, exit_code, summary_blocks
 from reveal_cli.terminal import show
+
+if TYPE_CHECKING:
+    from reveal_analyzer.state.codec import SavedState
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -80,7 +84,7 @@ def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
 def scan_plan(arguments: argparse.Namespace) -> ScanPlan:
     """Return the plan of these flags; raises ``CliError`` where nothing could be judged."""
     settings = analyzer_settings(arguments)
-    baseline = read_baseline(arguments.baseline, arguments.node) if arguments.baseline else None
+    baseline = _baseline(arguments)
     if baseline is None and arguments.duration <= settings.warmup_seconds:
         raise CliError(
             f"--duration {format_duration(arguments.duration)} must be longer than --warmup"
@@ -95,6 +99,16 @@ def scan_plan(arguments: argparse.Namespace) -> ScanPlan:
         redis_url=arguments.redis,
         baseline=baseline,
     )
+
+
+def _baseline(arguments: argparse.Namespace) -> SavedState | None:
+    if arguments.baseline is None:
+        return None
+    if arguments.mode == "paper":
+        raise CliError(
+            "--baseline needs --mode online: the detectors of the paper learn in each scan", USAGE
+        )
+    return read_baseline(arguments.baseline, arguments.node)
 
 
 def coverage(plan: ScanPlan, state: ScanState) -> Coverage:
