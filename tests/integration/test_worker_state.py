@@ -190,7 +190,7 @@ def test_a_slice_that_is_saved_but_not_acknowledged_is_not_analyzed_twice(stream
     assert stream.pending("n") == 0
 
 
-def test_a_node_without_a_state_is_learned_from_the_stream_beside_one_that_is_restored(
+def test_a_node_without_a_state_is_learned_from_the_stream_beside_a_restored_node(
     stream: Stream,
 ) -> None:
     saved, new = nodes_of_same_shard()
