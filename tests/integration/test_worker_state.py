@@ -303,13 +303,13 @@ def test_a_node_that_is_silent_during_a_takeover_keeps_its_open_findings(stream:
 def test_a_node_that_left_leaves_nothing_in_redis(
     stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(worker_module, "_SILENT_SECONDS", 0.0)
     analyzer = Analyzer(stream, "one")
     send(stream, 0, 5)
     analyzer.until_slice(4)
     assert stream.client.hkeys(states_key()) == [b"n"]
     assert 0 < stream.client.ttl(states_key()) <= store_module.EXPIRY_S
     monkeypatch.setattr(worker_module, "FORGET_SECONDS", 0.0)
-    monkeypatch.setattr(worker_module, "_SILENT_SECONDS", 0.0)
     analyzer.turn_until(lambda: analyzer.worker.nodes == [])
     analyzer.turn_until(lambda: not stream.client.exists(states_key()))
 

@@ -22,6 +22,7 @@ log = logging.getLogger(__name__)
 
 BATCH = 512  # entries of one read, shared among its streams
 REPLAY_SECONDS = 120.0  # a stream keeps so much of each node, and a state is saved each minute
+LOOK_BACK_SECONDS = 3.0
 LEAST = 64  # entries of each stream in any case: those of 1 s, with 4,000 nodes on 64 streams
 NOTHING_SAVED: Mapping[str, bytes] = MappingProxyType({})
 _DATA = FIELD_DATA.encode()
@@ -95,14 +96,18 @@ class StreamConsumer:
     ) -> list[StreamEntry]:
         """Return the entries after what is saved, and those of other nodes for some seconds."""
         seconds, micros = self._client.time()
-        now_ms = seconds * 1000 + micros // 1000
-        refill = (max(0, now_ms - int(refill_seconds * 1000)), 0)
-        oldest = (max(0, now_ms - int(REPLAY_SECONDS * 1000)), 0)
+
+        def ago(period: float) -> tuple[int, int]:
+            return max(0, seconds * 1000 + micros // 1000 - int(period * 1000)), 0
+
         # a node that has sent nothing for so long has nothing to replay
+        oldest, refill = ago(REPLAY_SECONDS), ago(refill_seconds)
         after = {node: order for node, id_ in saved.items() if (order := _order(id_)) > oldest}
-        entries = self._range(shard, min(after.values(), default=refill), delivered)
-        if after and any(_node(entry) not in after for entry in entries):
-            entries = self._range(shard, min(refill, *after.values()), delivered)
+        # all nodes send something within the look-back: those without a state are seen there
+        start = min(ago(LOOK_BACK_SECONDS), *after.values()) if after else refill
+        entries = self._range(shard, start, delivered)
+        if start > refill and any(_node(entry) not in after for entry in entries):
+            entries = self._range(shard, refill, delivered)
         return [
             entry for entry in entries
             if _order(entry.id) > after.get(str(_node(entry)), refill)
