@@ -124,7 +124,8 @@ class NodeAnalyzer:
 
         ``data`` is the encoded message, if it is available.
         """
-        message = self._clock.adjust(message, finding_open=self._findings.any_open)
+        finding_open = self._findings.any_open or self._jobs.any_open
+        message = self._clock.adjust(message, finding_open=finding_open)
         self._reset_after_gap(message)
         second = self._deriver.second(message, table)
         self._history.push(second)

@@ -1,9 +1,12 @@
 """Stalled subjects: alive, busy for half a minute, and now without any CPU time.
 
-A job that ends removes its cgroup or its tasks and is not counted.  A job that is stopped (SIGSTOP,
-a frozen cgroup) or waits for an event that never comes keeps both.  So do a server without requests
-and a rank whose peers write a checkpoint: a subject that worked on network input and receives none
-now waits for others, and is not counted either.
+A job that is stopped (SIGSTOP, a frozen cgroup) or waits for an event that never comes keeps its
+tasks and its memory.  A job that ends keeps neither, also if its cgroup stays, or if nobody has
+collected its exit status yet (a zombie counts as a task).  What was not read says nothing: without
+a count of tasks or the memory in use, nobody knows whether a subject is alive.
+
+A server without requests and a rank whose peers write a checkpoint are not counted either: a
+subject that worked on network input and receives none now waits for others.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +23,14 @@ from numpy.typing import NDArray
 from reveal_contract.channels import Channel
 
 USAGE, TASKS, RECEIVED = "cpu.subject.usage", "cpu.subject.tasks", "network.subject.rx_packets"
+MEMORY = "memory.subject.anon"
 _ACTIVE_S = 30  # busy seconds in a row that make a subject steady
 _WORKING = 1e7  # ns of CPU time a second: 1 % of a core
 _IDLE = 2e6  # 0.2 %
 _STILL_S = 4  # idle seconds in a row that make a stall
+_MISSING_S = 3  # seconds in a row that may be missing
+_KEPT_MEMORY = 0.5  # of the memory while it was busy: a program that ended has freed more
+_FREEING_S = 10  # idle seconds in which memory is freed by an end; later it may be swapped out
 _FED_PACKETS = 5.0  # packets per second on average: the job works on network input
 # The network of an idle subject is read every five seconds only, so the last packets before the
 # stall may count as received since.  A frozen server with active clients receives more than that.
@@ -31,60 +39,95 @@ _SILENT_S, _SILENT_SECONDS_OF_PACKETS = (
     2.0,
 )  # seconds, and how many mean seconds of packets may arrive in them
 _PROCESS_GROUP = "pgrp:"  # counted in ticks of 10 ms, too coarse to separate idle from nearly idle
+_NAN = float("nan")
+
+
+class _BusySecond(NamedTuple):
+    """What a subject had in a second in which it worked; NaN where nothing was read."""
+
+    tasks: float
+    memory: float  # bytes
+    received: float  # packets
 
 
 @dataclass
 class _SubjectActivity:
-    usage: deque[float] = field(default_factory=lambda: deque(maxlen=_ACTIVE_S))
-    received: deque[float] = field(default_factory=lambda: deque(maxlen=_ACTIVE_S))
+    busy: deque[_BusySecond] = field(default_factory=lambda: deque(maxlen=_ACTIVE_S))
     since_idle: deque[float] = field(default_factory=lambda: deque(maxlen=_SILENT_S))
-    counts: deque[float] = field(default_factory=lambda: deque(maxlen=_ACTIVE_S))  # of tasks
-    tasks: float = float("nan")
+    working: int = 0  # busy seconds in a row, idle ones between them left out
     idle: int = 0
-    steady: bool = False
+    missing: int = 0
 
-    def push(self, usage: float, tasks: float, received: float) -> bool:
-        """Add a second; return whether the subject is stalled after it."""
-        arrived = 0.0 if math.isnan(received) else received
-        if math.isnan(usage) or tasks == 0 or (self.idle and tasks != self.tasks):
-            self.usage.clear()
-            self.received.clear()
-            self.counts.clear()
-            self.since_idle.clear()
-            self.idle, self.steady, self.tasks = 0, False, tasks
-            return False
-        if usage > _IDLE:
-            self._work(usage, arrived, tasks)
-            return False
-        self.idle += 1
-        self.since_idle.append(arrived)
-        return (
-            self.steady
-            and self.idle >= _STILL_S
-            and not (self._waits_for_input or self._tasks_ended)
-        )
+    def push(self, usage: float, second: _BusySecond) -> bool:
+        """Add a second with ``usage`` ns of CPU time; return whether the subject is stalled now."""
+        if usage > _IDLE and second.tasks != 0:
+            self._work(usage, second)
+        elif self.busy:  # a subject that never worked cannot stall
+            return self._rest(usage, second)
+        return False
 
-    def _work(self, usage: float, arrived: float, tasks: float) -> None:
+    def _work(self, usage: float, second: _BusySecond) -> None:
         if self.idle:
             self.idle = 0
             self.since_idle.clear()
-        self.usage.append(usage)
-        self.received.append(arrived)
-        self.counts.append(tasks)
-        self.tasks = tasks
-        self.steady = len(self.usage) == _ACTIVE_S and min(self.usage) >= _WORKING
+        self.missing = 0
+        self.busy.append(second)
+        self.working = self.working + 1 if usage >= _WORKING else 0
 
-    @property
-    def _tasks_ended(self) -> bool:
-        """Return whether tasks ended in the last busy second."""
-        *earlier, last = self.counts
-        return last < min(earlier)
+    def _rest(self, usage: float, second: _BusySecond) -> bool:
+        """Add a second without work; return whether the subject is stalled after it."""
+        if self.working < _ACTIVE_S:  # nearly all subjects: not steady, so not stalled
+            self.idle += 1
+            if self.idle >= _STILL_S:
+                self._forget()
+            return False
+        # without a count of tasks or the memory in use, nobody knows whether it is alive
+        if math.isnan(usage) or (math.isnan(second.tasks) and math.isnan(second.memory)):
+            self.missing += 1
+            if self.missing > _MISSING_S:
+                self._forget()
+            return False
+        self.missing = 0
+        if self._ended(second):
+            self._forget()
+            return False
+        self.idle += 1
+        self.since_idle.append(_or_zero(second.received))
+        return self.idle >= _STILL_S and not self._waits_for_input
+
+    def _ended(self, second: _BusySecond) -> bool:
+        """Return whether tasks of the subject ended or began, or its memory was freed."""
+        *earlier, last = self.busy
+        if second.tasks == 0:
+            return True
+        # in the first idle second, the count may still be that of the last busy one
+        if self.idle and not math.isnan(second.tasks) and second.tasks != last.tasks:
+            return True
+        fewest = min((each.tasks for each in earlier if not math.isnan(each.tasks)), default=0.0)
+        if second.tasks < fewest or last.tasks < fewest:
+            return True
+        return self.idle < _FREEING_S and second.memory < _KEPT_MEMORY * _mean_memory(earlier)
+
+    def _forget(self) -> None:
+        self.busy.clear()
+        self.since_idle.clear()
+        self.working = self.idle = self.missing = 0
 
     @property
     def _waits_for_input(self) -> bool:
         """Return whether the subject worked on network input and now receives none."""
-        mean = sum(self.received) / len(self.received)
+        mean = sum(_or_zero(each.received) for each in self.busy) / len(self.busy)
         return mean >= _FED_PACKETS and sum(self.since_idle) < _SILENT_SECONDS_OF_PACKETS * mean
+
+
+def _or_zero(value: float) -> float:
+    return 0.0 if math.isnan(value) else value
+
+
+def _mean_memory(seconds: Sequence[_BusySecond]) -> float:
+    """Return the mean memory over the seconds in which it was read; 0 if there are none."""
+    read = [each.memory for each in seconds if not math.isnan(each.memory)]
+    return sum(read) / len(read) if read else 0.0
 
 
 class StallCounter:
@@ -93,7 +136,7 @@ class StallCounter:
     def __init__(self) -> None:
         self._subjects: dict[str, _SubjectActivity] = {}
         self._channels: Sequence[Channel] = ()
-        self._counters: dict[str, tuple[int, int, int]] = {}
+        self._counters: dict[str, tuple[int, ...]] = {}
 
     def push(self, channels: Sequence[Channel], seconds: NDArray[np.float64]) -> int:
         """Add the values of all channels; return how many subjects are stalled."""
@@ -101,19 +144,18 @@ class StallCounter:
             self._channels, self._counters = channels, _counters(channels)
             self._subjects = {n: s for n, s in self._subjects.items() if n in self._counters}
         stalled = 0
-        for name, (usage, tasks, received) in self._counters.items():
+        for name, (usage, *others) in self._counters.items():
             subject = self._subjects.setdefault(name, _SubjectActivity())
-            count = seconds.item(tasks) if tasks >= 0 else 1.0
-            arrived = seconds.item(received) if received >= 0 else 0.0
-            stalled += subject.push(seconds.item(usage), count, arrived)
+            second = _BusySecond(*[_NAN if i < 0 else seconds.item(i) for i in others])
+            stalled += subject.push(seconds.item(usage), second)
         return stalled
 
 
-def _counters(channels: Sequence[Channel]) -> dict[str, tuple[int, int, int]]:
-    """Return the channels of usage, tasks and packets of each cgroup; -1 for missing ones."""
-    tasks, received = (_by_instance(channels, metric) for metric in (TASKS, RECEIVED))
+def _counters(channels: Sequence[Channel]) -> dict[str, tuple[int, ...]]:
+    """Return the channels of each cgroup: usage, then those of a ``_BusySecond``; -1: none."""
+    others = [_by_instance(channels, metric) for metric in (TASKS, MEMORY, RECEIVED)]
     return {
-        name: (index, tasks.get(name, -1), received.get(name, -1))
+        name: (index, *(other.get(name, -1) for other in others))
         for name, index in _by_instance(channels, USAGE).items()
         if not name.startswith(_PROCESS_GROUP)
     }

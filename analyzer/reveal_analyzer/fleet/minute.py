@@ -24,6 +24,7 @@ from reveal_contract.time_units import NS_PER_SECOND
 
 MINUTE = 60  # seconds
 _BLOCK = 5  # seconds: averages short bursts; an event once a minute does not move the median
+_LEAST_READ = 0.5  # of the seconds in which a subject existed
 _QUARTILES = 1.349  # standard deviations between the quartiles of a normal distribution
 _REDUCE = {Fold.TOTAL: np.add, Fold.LARGEST: np.fmax, Fold.LEAST: np.fmin}
 _MEMINFO = ("memory.huge_pages_free", "memory.huge_pages_rsvd", "memory.hugepagesize")
@@ -36,7 +37,8 @@ class MinuteLevels:
 
     ``levels`` are medians of the blocks (means for events), ``spreads`` are deviations of the
     blocks, both in base units, counters per second.  ``subjects`` are means over the seconds in
-    which each subject existed, by (metric, instance).
+    which a value was read, by (metric, instance); a subject of which less than half was read while
+    it existed is not among them.
     """
 
     minute: int
@@ -89,14 +91,35 @@ class MinuteLayout:
         return runs
 
 
+class SubjectSums:
+    """Sums of subjects' channels over some seconds, and how many seconds of each were not read."""
+
+    def __init__(self, width: int) -> None:
+        self.seconds = 0
+        self.sums: Floats = np.zeros(width)
+        self.missing = np.zeros(width, np.intp)
+
+    def add(self, values: Floats) -> None:
+        """Add a second; NaN where nothing was read."""
+        self.seconds += 1
+        missing = np.isnan(values)
+        if missing.any():
+            self.missing += missing
+            values = np.where(missing, 0.0, values)
+        self.sums += values
+
+
 @dataclass
 class MinutePart:
-    """Some seconds of one layout: by block, the sums of columns and of subjects' channels."""
+    """Some seconds of one layout: by block, the sums of columns; over all, those of subjects."""
 
     layout: MinuteLayout
     sums: list[Floats] = field(default_factory=list)
-    subjects: list[Floats] = field(default_factory=list)
+    subjects: SubjectSums = field(init=False)
     lengths: list[int] = field(default_factory=list)  # seconds
+
+    def __post_init__(self) -> None:
+        self.subjects = SubjectSums(len(self.layout.subjects))
 
     @property
     def seconds(self) -> int:
@@ -130,7 +153,7 @@ class MinuteData:
         levels, spreads = _robust(rows)
         events = _events(names)
         if len(rows):
-            levels[events] = rows[:, events].mean(axis=0)
+            levels[events] = _means(rows[:, events])
         idle = _idle_pages(names, levels)
         if IDLE_PAGES in names:
             levels[names.index(IDLE_PAGES)] = idle
@@ -141,13 +164,20 @@ class MinuteData:
         return MinuteLevels(self.minute, self.seconds, names, levels, spreads, self._subjects())
 
     def _subjects(self) -> dict[tuple[str, str], float]:
-        totals: dict[tuple[str, str], tuple[float, int]] = {}
+        totals: dict[tuple[str, str], tuple[float, int, int]] = {}  # sum, seconds read, seconds
         for part in self.parts:
-            sums = np.nansum(part.subjects, axis=0).tolist() if part.subjects else []
-            for key, value in zip(part.layout.subjects, sums, strict=True):
-                total, seconds = totals.get(key, (0.0, 0))
-                totals[key] = (total + value, seconds + part.seconds)
-        means = {key: total / seconds for key, (total, seconds) in totals.items()}
+            sums = part.subjects
+            read = (sums.seconds - sums.missing).tolist()
+            for key, value, count in zip(
+                part.layout.subjects, sums.sums.tolist(), read, strict=True
+            ):
+                total, seconds, existed = totals.get(key, (0.0, 0, 0))
+                totals[key] = total + value, seconds + count, existed + sums.seconds
+        means = {
+            key: total / seconds
+            for key, (total, seconds, existed) in totals.items()
+            if seconds >= _LEAST_READ * existed
+        }
         return means | {
             (STEP, subject): period * NS_PER_SECOND for subject, period in self.periods.items()
         }
@@ -169,7 +199,6 @@ class MinuteRecorder:
         self._now: MinuteData | None = None
         self._ended: MinuteData | None = None
         self._values: Floats = np.zeros(0)
-        self._subjects: Floats = np.zeros(0)
         self._block_seconds = 0
         self._layout: MinuteLayout | None = None
 
@@ -182,12 +211,11 @@ class MinuteRecorder:
         if self._layout is None or self._layout.plan is not second.plan:
             self._flush()
             self._layout = MinuteLayout(second.plan)
-        subjects = second.channels[self._layout.subject_indices]
+        self._part().subjects.add(second.channels[self._layout.subject_indices])
         if self._block_seconds:
             self._values += second.values
-            self._subjects += subjects
         else:
-            self._values, self._subjects = second.values.copy(), subjects
+            self._values = second.values.copy()
         self._block_seconds += 1
         if self._block_seconds == _BLOCK:
             self._flush()
@@ -206,13 +234,19 @@ class MinuteRecorder:
         """Add the current block to the minute."""
         if not self._block_seconds or self._now is None or self._layout is None:
             return
+        part = self._part()
+        part.sums.append(self._values)
+        part.lengths.append(self._block_seconds)
+        self._block_seconds = 0
+
+    def _part(self) -> MinutePart:
+        """Return the part of this minute with the current layout; create it if there is none."""
+        assert self._now is not None
+        assert self._layout is not None
         parts = self._now.parts
         if not parts or parts[-1].layout is not self._layout:
             parts.append(MinutePart(self._layout))
-        parts[-1].sums.append(self._values)
-        parts[-1].subjects.append(self._subjects)
-        parts[-1].lengths.append(self._block_seconds)
-        self._block_seconds = 0
+        return parts[-1]
 
 
 def _columns_by_metric(columns: tuple[Column, ...]) -> dict[str, list[int]]:
@@ -241,6 +275,14 @@ def _events(names: tuple[str, ...]) -> NDArray[np.intp]:
         [index for index, name in enumerate(names) if catalogue.find(name).role is Role.EVENT],
         np.intp,
     )
+
+
+def _means(rows: Floats) -> Floats:
+    """Return the mean of each column without missing values; NaN if there are no others."""
+    missing = np.isnan(rows)
+    read = len(rows) - missing.sum(axis=0)
+    sums = np.where(missing, 0.0, rows).sum(axis=0)
+    return np.where(read > 0, sums / np.maximum(read, 1), np.nan)
 
 
 def _robust(rows: Floats) -> tuple[Floats, Floats]:

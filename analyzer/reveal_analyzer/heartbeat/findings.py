@@ -1,8 +1,8 @@
 """Slowdowns of jobs in a node's findings: as findings of their own, or as the impact of others.
 
-A slowdown that lasts is a finding by itself, unless another finding was open at its onset: then it
-is the impact of that one.  Every other open finding shows the impact, too.  A finding that is open
-for a minute while every job keeps its step time gets a note that no job was slowed.
+A slowdown that lasts is a finding by itself, unless another finding began when it did: then it is
+the impact of that one.  A finding that is open for a minute while every job keeps its step time
+gets a note that no job was slowed.
 """
 
 from __future__ import annotations
@@ -11,30 +11,29 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from reveal_analyzer.episodes.trace import ObservedSecond
+from reveal_analyzer.heartbeat.learning import LearningGate
 from reveal_analyzer.heartbeat.recent_excess import RecentExcess
-from reveal_analyzer.heartbeat.slowdown_findings import OnsetEvidence, base_finding, with_impact
-from reveal_analyzer.heartbeat.slowdown_state import STEADY_S, SlowdownState
+from reveal_analyzer.heartbeat.related import RelatedFindings, is_news
+from reveal_analyzer.heartbeat.slowdown_findings import (
+    OnsetEvidence,
+    base_finding,
+    resolved,
+    with_impact,
+)
+from reveal_analyzer.heartbeat.slowdown_state import SlowdownEnd, SlowdownState
 from reveal_analyzer.heartbeat.tracker import StepTime
 from reveal_analyzer.heartbeat.watch import StepWatch
 from reveal_analyzer.hypotheses.model import HypothesisRule
+from reveal_analyzer.state.finding_tree import finding_of, finding_tree, impact_of, impact_tree
+from reveal_analyzer.state.tree import StateError, StateTree, named_sections, section
 from reveal_analyzer.subjects.culprits import SubjectHistory
 from reveal_contract.channels import Channel, ChannelTable
-from reveal_contract.finding import Finding, FindingChange, FindingUpdate, Impact
+from reveal_contract.finding import Finding, FindingChange, FindingUpdate, Impact, Resolution
 from reveal_contract.time_units import NS_PER_SECOND
 from reveal_contract.wire import Message
 
-_COVERS_S = 15  # a finding that opened this long before the onset, or later, explains the slowdown
-_COVERED_S = 60  # after that finding's end, a slowdown that lasts is a finding by itself
-_ALARM_S = 60  # age of an open finding; its level is the new normal afterwards
-_STEADY = "changed, job not slowed"
-
-
-@dataclass
-class _OtherFinding:
-    """A finding of the node's counters, as it was last reported."""
-
-    finding: Finding
-    resolved_ns: int | None = None
+_YOUNG_S = 60  # age of a slowdown up to which its cause may slow other jobs, too
+_MOST_RELATED = 5  # findings that a note refers to
 
 
 @dataclass
@@ -45,12 +44,21 @@ class _Slowdown:
     reported: Impact
     impact: Impact
 
-    @property
-    def needs_report(self) -> bool:
-        """Whether the impact is known better, or is clearly higher or lower than reported."""
-        now, reported = self.impact, self.reported
-        apart = now.low_percent > reported.high_percent or now.high_percent < reported.low_percent
-        return now.window_s > reported.window_s or apart
+    def save(self) -> StateTree:
+        """Return it as a tree."""
+        return {
+            "finding": finding_tree(self.base),
+            "reported": impact_tree(self.reported),
+            "impact": impact_tree(self.impact),
+        }
+
+    @classmethod
+    def restored(cls, tree: StateTree) -> _Slowdown:
+        """Return the slowdown of a tree."""
+        reported, impact = impact_of(tree, "reported"), impact_of(tree, "impact")
+        if reported is None or impact is None:
+            raise StateError("a slowdown must have an impact")
+        return cls(finding_of(tree, "finding"), reported, impact)
 
 
 class JobMonitor:
@@ -66,14 +74,25 @@ class JobMonitor:
         self._node, self._rules, self._history = node, rules, history
         self._watch = StepWatch(leave_out)
         self._states: dict[str, SlowdownState] = {}  # by subject
+        self._learning = LearningGate()
         self._recent = RecentExcess()
-        self._others: dict[str, _OtherFinding] = {}  # by id
+        self._related = RelatedFindings()
         self._slowdowns: dict[str, _Slowdown] = {}  # by subject
 
     @property
+    def slow_subjects(self) -> frozenset[str]:
+        """The jobs that are slower now."""
+        return frozenset(s for s, state in self._states.items() if state.since_ns is not None)
+
+    @property
     def slower(self) -> bool:
-        """Whether a job is slower now: baselines must not be learned meanwhile."""
-        return any(state.since_ns is not None for state in self._states.values())
+        """Whether a job is slower now: one of the alarms on the node."""
+        return bool(self.slow_subjects)
+
+    @property
+    def any_open(self) -> bool:
+        """Whether a slowdown is open: its times must stay on one clock."""
+        return bool(self._slowdowns) or bool(self.slow_subjects)
 
     @property
     def step_times(self) -> Mapping[str, StepTime]:
@@ -94,145 +113,123 @@ class JobMonitor:
         """Add one second; return its updates with impacts, and those that slowdowns cause."""
         end_ns = message.start_ns + len(message.fast) * message.tick_us * 1000
         self._track(message, table, second, end_ns)
-        result = [self._with_cost_of(update, end_ns) for update in updates]
+        result = [self._related.with_cost(update, self._states, end_ns) for update in updates]
         reported = {update.finding.id for update in updates}
-        result += self._cost_updates(reported, end_ns)
+        result += self._related.refresh(reported, self._states, end_ns)
         result += self._slowdown_updates(end_ns)
+        self._forget_lost()
         return result
 
     def finish(self, updates: Sequence[FindingUpdate]) -> list[FindingUpdate]:
         """Return the last state of the findings that are open when watching ends."""
-        result = [self._with_cost_of(update, update.finding.last_observed_ns) for update in updates]
+        result = [
+            self._related.with_cost(update, self._states, update.finding.last_observed_ns)
+            for update in updates
+        ]
         return result + [
-            FindingUpdate(FindingChange.CHANGED, with_impact(each.base, each.impact))
+            FindingUpdate(FindingChange.CHANGED, self._shown(each))
             for each in self._slowdowns.values()
         ]
+
+    def save(self) -> StateTree:
+        """Return rhythms with their references, open slowdowns, and costs of other findings."""
+        return {
+            "watch": self._watch.save(),
+            "states": {subject: state.save() for subject, state in self._states.items()},
+            "slowdowns": {subject: each.save() for subject, each in self._slowdowns.items()},
+            "related": self._related.save(),
+        }
+
+    def restore(self, tree: StateTree) -> None:
+        """Continue from a saved state; raises ``StateError`` and changes nothing if it is unfit."""
+        states = {
+            subject: SlowdownState.restored(subject, row)
+            for subject, row in named_sections(tree, "states").items()
+        }
+        slowdowns = {
+            subject: _Slowdown.restored(row)
+            for subject, row in named_sections(tree, "slowdowns").items()
+        }
+        if not slowdowns.keys() <= states.keys():
+            raise StateError("a slowdown has no state of its job")
+        related = RelatedFindings.restored(tree, "related")
+        self._watch.restore(section(tree, "watch"))
+        self._states, self._slowdowns, self._related = states, slowdowns, related
 
     def _track(
         self, message: Message, table: ChannelTable, second: ObservedSecond | None, end_ns: int
     ) -> None:
-        step_times = self._watch.update(message, table, learn=not self._is_alarm(end_ns))
+        may_learn = self._learning.update(
+            self._watch.subjects, self.slow_subjects, fault=self._began_lately(end_ns)
+        )
+        step_times = self._watch.update(message, table, lambda subject: subject in may_learn)
         for subject in step_times:
             self._states.setdefault(subject, SlowdownState(subject))
-        for subject, state in list(self._states.items()):
-            state.update(step_times.get(subject), end_ns)
-            if state.is_lost and subject not in self._slowdowns:
-                del self._states[subject]
+        for subject, state in self._states.items():
+            state.update(
+                step_times.get(subject), end_ns,
+                unread=self._watch.is_unread(subject), gone=self._watch.is_gone(subject),
+            )  # fmt: skip
         if second is None or not self._states:
             self._recent.clear()
         else:
             self._recent.push(second)
 
-    def _is_alarm(self, now_ns: int) -> bool:
-        youngest_ns = now_ns - _ALARM_S * NS_PER_SECOND
-        return self.slower or any(
-            other.resolved_ns is None and other.finding.first_observed_ns > youngest_ns
-            for other in self._others.values()
-        )
+    def _began_lately(self, now_ns: int) -> bool:
+        """Return whether a finding or a slowdown began within the last minute."""
+        least_ns = now_ns - _YOUNG_S * NS_PER_SECOND
+        since = (state.since_ns for state in self._states.values())
+        return self._related.any_young(now_ns) or any(ns and ns > least_ns for ns in since)
 
-    def _with_cost_of(self, update: FindingUpdate, now_ns: int) -> FindingUpdate:
-        """Add the known impact to an update of another finding."""
-        if update.change is FindingChange.SUSPECTED:
-            return update
-        before = self._others.get(update.finding.id)
-        finding = self._with_cost(update.finding, before.finding if before else None, now_ns)
-        resolved_ns = now_ns if update.change is FindingChange.RESOLVED else None
-        self._others[finding.id] = _OtherFinding(finding, resolved_ns)
-        return FindingUpdate(update.change, finding)
-
-    def _with_cost(self, finding: Finding, before: Finding | None, now_ns: int) -> Finding:
-        """Add the impact on the job that loses most, or the note that no job lost anything."""
-        impact = self._worst() or (before.impact if before else None)
-        if impact is not None:
-            return replace(finding, impact=impact)
-        if now_ns - finding.first_observed_ns < STEADY_S * NS_PER_SECOND:
-            return finding
-        note = self._steady_note() or _earlier_steady_note(before)
-        return replace(finding, notes=(*finding.notes, note)) if note else finding
-
-    def _cost_updates(self, reported: set[str], now_ns: int) -> list[FindingUpdate]:
-        """Report open findings whose impact became known, or is known from a longer window."""
-        updates = []
-        for name, other in list(self._others.items()):
-            if other.resolved_ns is not None:
-                if now_ns - other.resolved_ns > _COVERED_S * NS_PER_SECOND:
-                    del self._others[name]
-                continue
-            bare = replace(other.finding, notes=_without_steady_note(other.finding.notes))
-            finding = self._with_cost(bare, other.finding, now_ns)
-            if name not in reported and _is_better_known(other.finding, finding):
-                other.finding = finding
-                updates.append(FindingUpdate(FindingChange.CHANGED, finding))
-        return updates
-
-    def _worst(self) -> Impact | None:
-        impacts = [state.impact for state in self._states.values() if state.impact]
-        return max(impacts, key=lambda impact: impact.slowdown_percent, default=None)
-
-    def _steady_note(self) -> str:
-        """Return the note, if every job with a readable step time has kept it."""
-        states = list(self._states.values())
-        if not states or any(state.steady < STEADY_S for state in states):
-            return ""
-        names = ", ".join(sorted(state.subject for state in states))
-        return f"{_STEADY}: for {STEADY_S} s {names} kept the baseline step time"
+    def _forget_lost(self) -> None:
+        """Forget the jobs that have no rhythm any more."""
+        lost = [s for s, state in self._states.items() if state.is_lost]
+        for subject in lost:
+            del self._states[subject]
 
     def _slowdown_updates(self, now_ns: int) -> list[FindingUpdate]:
         """Report slowdowns that are findings by themselves."""
-        updates = []
-        for subject, state in list(self._states.items()):
-            update = self._slowdown_update(subject, state.impact, now_ns)
-            if update is not None:
-                updates.append(update)
-        return updates
+        updates = (self._slowdown_update(state, now_ns) for state in self._states.values())
+        return [update for update in updates if update is not None]
 
-    def _slowdown_update(
-        self, subject: str, impact: Impact | None, now_ns: int
-    ) -> FindingUpdate | None:
-        slowdown = self._slowdowns.get(subject)
+    def _slowdown_update(self, state: SlowdownState, now_ns: int) -> FindingUpdate | None:
+        impact, slowdown = state.impact, self._slowdowns.get(state.subject)
         if slowdown is None:
-            if impact is None or self._is_covered(impact.since_ns):
+            if impact is None or self._related.explains(impact):
                 return None
             return self._open(impact, now_ns)
-        if impact is None:
-            del self._slowdowns[subject]
-            resolved = with_impact(slowdown.base, slowdown.impact, resolved_ns=now_ns)
-            return FindingUpdate(FindingChange.RESOLVED, resolved)
-        slowdown.base = replace(slowdown.base, last_observed_ns=now_ns)
+        # a slowdown may end, and another begin, while no slice arrives
+        if impact is None or impact.since_ns != slowdown.impact.since_ns:
+            return self._resolve(slowdown, state.end, now_ns)
+        slowdown.base = replace(
+            slowdown.base, last_observed_ns=max(state.read_ns, slowdown.base.last_observed_ns)
+        )
         slowdown.impact = impact
-        if not slowdown.needs_report:
+        if not is_news(slowdown.reported, impact):
             return None
         slowdown.reported = impact
-        return FindingUpdate(FindingChange.CHANGED, with_impact(slowdown.base, impact))
-
-    def _is_covered(self, since_ns: int) -> bool:
-        """Return whether another finding explains a slowdown."""
-        earliest_ns = since_ns - _COVERS_S * NS_PER_SECOND
-        return any(
-            other.finding.first_observed_ns >= earliest_ns for other in self._others.values()
-        )
+        return FindingUpdate(FindingChange.CHANGED, self._shown(slowdown))
 
     def _open(self, impact: Impact, now_ns: int) -> FindingUpdate:
         trace = self._recent.around(impact.since_ns)
         onset = OnsetEvidence(trace, self._rules, self._history)
         base = base_finding(self._node, impact, onset, now_ns)
-        self._slowdowns[impact.subject] = _Slowdown(base, impact, impact)
-        return FindingUpdate(FindingChange.OPENED, with_impact(base, impact))
+        slowdown = self._slowdowns[impact.subject] = _Slowdown(base, impact, impact)
+        return FindingUpdate(FindingChange.OPENED, self._shown(slowdown))
 
+    def _shown(self, slowdown: _Slowdown) -> Finding:
+        """Return the open finding of a slowdown, which refers to those that are open with it."""
+        finding = with_impact(slowdown.base, slowdown.impact)
+        slowdowns = (each.base.id for each in self._slowdowns.values() if each is not slowdown)
+        others = [*self._related.open_ids(), *slowdowns][:_MOST_RELATED]
+        if not others:
+            return finding
+        note = f"open on this node at the same time: {', '.join(others)}"
+        return replace(finding, notes=(*finding.notes, note))
 
-def _earlier_steady_note(before: Finding | None) -> str:
-    notes = before.notes if before else ()
-    return next((note for note in notes if note.startswith(_STEADY)), "")
-
-
-def _without_steady_note(notes: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(note for note in notes if not note.startswith(_STEADY))
-
-
-def _is_better_known(before: Finding, now: Finding) -> bool:
-    """Return whether an impact or a note is new, or an impact is from a longer window."""
-    if before.impact is None or now.impact is None:
-        return (before.impact, before.notes) != (now.impact, now.notes)
-    return before.impact.subject == now.impact.subject and (
-        now.impact.window_s > before.impact.window_s
-    )
+    def _resolve(self, slowdown: _Slowdown, end: SlowdownEnd | None, now_ns: int) -> FindingUpdate:
+        del self._slowdowns[slowdown.impact.subject]
+        resolution = end.resolution if end else Resolution.ENDED
+        return FindingUpdate(
+            FindingChange.RESOLVED, resolved(slowdown.base, slowdown.impact, now_ns, resolution)
+        )

@@ -9,6 +9,7 @@ import numpy as np
 
 from reveal_analyzer.heartbeat.guards import LEAST_REFERENCE_S, MOST_SCATTER, is_timer
 from reveal_analyzer.heartbeat.slowdown_percent import slowdown_percent
+from reveal_analyzer.state.tree import StateError, StateTree, finite_array, number, section
 
 WINDOWS = (10, 30, 60)
 REFERENCE_S = 120
@@ -89,6 +90,32 @@ class StepReference:
                 percent = slowdown_percent(period, self.period)
                 readings.append(WindowReading(window, percent, scatter, level))
         return tuple(readings)
+
+    def save(self) -> StateTree:
+        """Return the state: the period, and the values so far as deviations from ``base``."""
+        firsts = [values[0] for values in self._values.values() if values]
+        base = self.period or max(firsts, default=1.0)
+        deviations = {
+            str(window): (np.array(values) / base - 1).astype(np.float16)
+            for window, values in self._values.items()
+        }
+        return {"period": self.period, "base": base, "deviations": deviations}
+
+    @classmethod
+    def restored(cls, tree: StateTree) -> StepReference:
+        """Return the reference of a saved state."""
+        reference = cls()
+        period, base = number(tree, "period"), number(tree, "base")
+        if period < 0 or base <= 0:
+            raise StateError("a step time must be above 0")
+        deviations = section(tree, "deviations")
+        for window in WINDOWS:
+            saved = finite_array(deviations, str(window), np.float64, (None,))
+            reference._values[window] = (base * (1 + saved[:REFERENCE_S])).tolist()
+        reference.period = period
+        if period:
+            reference._scatters = {window: reference._scatter(window) for window in WINDOWS}
+        return reference
 
     def _shortest(self) -> int:
         """Return the shortest window with enough values, else the one with most."""

@@ -27,6 +27,21 @@ class RingBuffer:
         self._blank = self._blank + 1 if np.isnan(second).all() else 0
         self.seconds = 0 if self._blank >= _MOST_BLANK_S else min(self.seconds + 1, SPAN_S)
 
+    def skip(self, seconds: int) -> None:
+        """Note seconds of which nothing was read."""
+        for _ in range(min(seconds, SPAN_S)):
+            self.push(np.full(self.rate, np.nan))
+
+    def readable(self, least: int) -> int:
+        """Return how many of the last seconds can be used: all, else ``least``, else 0."""
+        return next((span for span in (self.seconds, least) if self._is_readable(span)), 0)
+
+    def _is_readable(self, seconds: int) -> bool:
+        if not 0 < seconds <= self.seconds:
+            return False
+        missing = np.isnan(self._values[-seconds * self.rate :])
+        return float(missing.mean()) <= _MOST_MISSING
+
     def last(self, seconds: int = SPAN_S) -> Floats | None:
         """Return the increments of the last seconds, or of as many as there are.
 

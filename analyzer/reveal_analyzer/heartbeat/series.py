@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -46,6 +47,11 @@ class SeriesPlan:
     fine: Mapping[str, Indices]
     own: Mapping[str, Mapping[str, int]]
     host: Mapping[str, Indices]
+
+    @cached_property
+    def known(self) -> frozenset[str]:
+        """The subjects that the table has a CPU clock of."""
+        return frozenset(self.subjects)
 
 
 def plan(table: ChannelTable, leave_out: Callable[[Channel], bool] | None = None) -> SeriesPlan:
@@ -96,13 +102,20 @@ def _host(fast: Channels) -> dict[str, Indices]:
 
 
 class CounterSeries:
-    """Increments of every busy subject of a node, second by second."""
+    """Increments of every busy subject of a node, second by second.
 
-    def __init__(self) -> None:
-        self._busy: dict[str, float] = {}  # subject -> mean CPUs used
+    ``usages`` are the mean CPUs that subjects are known to use.
+    """
+
+    def __init__(self, usages: Mapping[str, float] | None = None) -> None:
+        self._busy: dict[str, float] = dict(usages or {})  # subject -> mean CPUs used
         self._own_sums: dict[tuple[str, str], float] = {}  # subject and metric
         self._host_sums: dict[str, Floats] = {}  # host metric -> by instance
         self._assigned: set[tuple[str, str]] = set()
+
+    def usage(self, subject: str) -> float:
+        """Return the mean CPUs that a subject uses; 0 if it is not watched."""
+        return self._busy.get(subject, 0.0)
 
     def second(self, message: Message, where: SeriesPlan) -> dict[str, dict[str, Floats]]:
         """Return by subject and metric the increments of a second; NaN where none was read."""

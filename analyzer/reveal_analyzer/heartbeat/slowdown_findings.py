@@ -14,11 +14,12 @@ from reveal_analyzer.formatting import human
 from reveal_analyzer.hypotheses.model import HypothesisRule
 from reveal_analyzer.subjects.culprits import SubjectHistory
 from reveal_contract import severity
-from reveal_contract.finding import Finding, Impact, State, finding_id
+from reveal_contract.finding import Finding, Impact, Resolution, State, finding_id
 from reveal_contract.metric import Kind, Subsystem
 from reveal_contract.time_units import NS_PER_SECOND
 
 _MOVED = 1.5  # mean excess in spreads around the onset, from which a column moved with it
+_UNOBSERVED = "its evidence has not been read since {}; whether it lasts is unknown"
 CAUSE_UNKNOWN = "cause not seen"
 
 
@@ -56,18 +57,30 @@ def base_finding(node: str, impact: Impact, onset: OnsetEvidence, now_ns: int) -
     )
 
 
-def with_impact(base: Finding, impact: Impact, resolved_ns: int | None = None) -> Finding:
-    """Return the finding with its current impact, resolved if ``resolved_ns`` is given."""
+def with_impact(base: Finding, impact: Impact) -> Finding:
+    """Return the open finding with its current impact."""
     percent = impact.slowdown_percent
     return replace(
         base,
         claim=f"{_sentence(impact)}; {base.claim}",
         severity=severity.of_slowdown(percent),
-        state=State.OPEN if resolved_ns is None else State.RESOLVED,
-        resolved_ns=resolved_ns,
         impact=impact,
         confidence_percent=impact.confidence,
         score_percent=round(100 * percent / (100 + percent)) if percent > 0 else 0,
+    )
+
+
+def resolved(base: Finding, impact: Impact, now_ns: int, resolution: Resolution) -> Finding:
+    """Return the resolved finding; where its end was not observed, it says so."""
+    last_ns = max(base.last_observed_ns, base.first_observed_ns)
+    unobserved = resolution is Resolution.UNOBSERVED
+    return replace(
+        with_impact(base, impact),
+        state=State.RESOLVED,
+        last_observed_ns=last_ns,
+        resolved_ns=max(now_ns, last_ns),
+        resolution=resolution,
+        notes=(*base.notes, _UNOBSERVED.format(_moment(last_ns))) if unobserved else base.notes,
     )
 
 
@@ -75,11 +88,14 @@ def _sentence(impact: Impact) -> str:
     before, now = (
         human(ms * 1e6, "ns", Kind.GAUGE) for ms in (impact.baseline_ms, impact.period_ms)
     )
-    since = datetime.fromtimestamp(impact.since_ns // NS_PER_SECOND, UTC)
     return (
         f"Steps of {impact.subject} take {before} -> {now}:"
-        f" {impact.slowdown_percent:.1f} % slower since {since:%H:%M:%S}Z"
+        f" {impact.slowdown_percent:.1f} % slower since {_moment(impact.since_ns)}"
     )
+
+
+def _moment(ns: int) -> str:
+    return f"{datetime.fromtimestamp(ns // NS_PER_SECOND, UTC):%H:%M:%S}Z"
 
 
 def _moved(trace: Trace) -> Subsystem | None:

@@ -7,13 +7,16 @@ from dataclasses import dataclass
 
 from reveal_analyzer.heartbeat.reference import WindowReading
 from reveal_analyzer.heartbeat.tracker import StepTime
-from reveal_contract.finding import Impact
+from reveal_analyzer.state.finding_tree import impact_of, impact_tree
+from reveal_analyzer.state.tree import StateTree, integer
+from reveal_contract.finding import Impact, Resolution
 from reveal_contract.time_units import NS_PER_SECOND
 
 SUSTAINED_S = 5  # consecutive slow seconds before a slowdown begins
 CALM_S = 10  # consecutive seconds before it ends
 CALM_LOST_S = 30  # consecutive seconds without a rhythm before it ends
 STEADY_S = 60  # seconds without a slowdown after which the job counts as not slowed
+MOST_GAP_S = 60  # between two seconds; after a longer gap nobody knows what lasts
 _HISTORY_S = 120
 # confidence in percent: the base, and what strength, height and agreement add at most
 _BASE, _BY_STRENGTH, _BY_HEIGHT, _BY_AGREEMENT = 45, 15, 25, 14
@@ -26,20 +29,33 @@ class _EarlierReading:
     reading: WindowReading
 
 
+@dataclass(frozen=True)
+class SlowdownEnd:
+    """End of a slowdown: when it began, when it ended, and why it counts as over."""
+
+    since_ns: int
+    end_ns: int
+    resolution: Resolution
+
+
 class SlowdownState:
     """Follows the step time of one job, second by second.
 
     ``since_ns`` is when the current slowdown began, ``impact`` how much it costs now; both are
-    ``None`` while there is none.  ``steady`` counts the seconds without one.  The impact is
-    updated only while the shortest window is not changing from one level to another.
+    ``None`` while there is none.  ``end`` describes the last one that ended.  ``steady`` counts
+    the seconds without one, ``read_ns`` is the end of the last second with a reading.  The impact
+    is updated only while the shortest window is not changing from one level to another.
     """
 
     def __init__(self, subject: str) -> None:
         self.subject = subject
         self.since_ns: int | None = None
         self.impact: Impact | None = None
+        self.end: SlowdownEnd | None = None
         self.steady = 0
-        self._slow = self._calm = self._lost = 0
+        self.read_ns = 0
+        self._slow = self._calm = self._lost = self._unread = 0
+        self._last_ns = 0  # end of the last second
         self._history: deque[_EarlierReading] = deque(maxlen=_HISTORY_S)
 
     @property
@@ -47,12 +63,20 @@ class SlowdownState:
         """Whether the rhythm has been lost for so long that the slowdown is over."""
         return self._lost >= CALM_LOST_S
 
-    def update(self, step: StepTime | None, end_ns: int) -> None:
-        """Add one second that ended at ``end_ns``; ``None`` if no rhythm could be tracked."""
+    def update(
+        self, step: StepTime | None, end_ns: int, *, unread: bool = False, gone: bool = False
+    ) -> None:
+        """Add one second that ended at ``end_ns``; ``step`` is ``None`` without a rhythm.
+
+        ``unread`` says that the job's counters were not read: then a slowdown neither lasts nor
+        ends.  ``gone`` says that the job no longer exists.
+        """
+        self._pass_to(end_ns)
         if step is None or not step.readings:
-            self._miss()
+            self._miss(end_ns, unread=unread, gone=gone)
             return
-        self._lost = 0
+        self._lost = self._unread = 0
+        self.read_ns = end_ns
         self._history.append(_EarlierReading(end_ns, step.readings[0]))
         self._slow = self._slow + 1 if step.slower else 0
         self.steady = 0 if step.slower else self.steady + 1
@@ -61,13 +85,48 @@ class SlowdownState:
         if self.since_ns is not None:
             self._continue(step, self.since_ns, end_ns)
 
+    def save(self) -> StateTree:
+        """Return the counters and the current slowdown; readings of the last seconds are left."""
+        return {
+            "since": self.since_ns,
+            "impact": impact_tree(self.impact) if self.impact else None,
+            "steady": self.steady,
+            "slow": self._slow,
+            "calm": self._calm,
+            "lost": self._lost,
+            "read": self.read_ns,
+            "last": self._last_ns,
+        }
+
+    @classmethod
+    def restored(cls, subject: str, tree: StateTree) -> SlowdownState:
+        """Return the state of a tree."""
+        state = cls(subject)
+        if tree.get("since") is not None:
+            state.since_ns = integer(tree, "since")
+            state.impact = impact_of(tree, "impact")
+        state.steady, state._slow = integer(tree, "steady"), integer(tree, "slow")
+        state._calm, state._lost = integer(tree, "calm"), integer(tree, "lost")
+        state.read_ns, state._last_ns = integer(tree, "read"), integer(tree, "last")
+        return state
+
+    def _pass_to(self, end_ns: int) -> None:
+        """Note the time; readings from before a long gap or a clock step are not compared."""
+        passed_ns, self._last_ns = end_ns - self._last_ns, end_ns
+        if 0 < passed_ns <= MOST_GAP_S * NS_PER_SECOND:
+            return
+        self._history.clear()
+        self._slow = self.steady = 0
+        if passed_ns > 0 and self.since_ns is not None:
+            self._end(end_ns, Resolution.UNOBSERVED)
+
     def _continue(self, step: StepTime, since_ns: int, end_ns: int) -> None:
         """End the current slowdown if it is over, else update its impact."""
         first = step.readings[0]
         # long windows are slow after the shortest has recovered: it decides the end
         self._calm = self._calm + 1 if not step.slower or self._has_recovered(first) else 0
         if self._calm >= CALM_S:
-            self._end()
+            self._end(end_ns, Resolution.ENDED)
         elif self.impact is None or (
             first.percent > min(first.level, self.impact.slowdown_percent / 2)
             and self._is_settled()
@@ -84,18 +143,25 @@ class SlowdownState:
                 return difference <= min(now.reading.margin, earlier.reading.margin)
         return False
 
-    def _miss(self) -> None:
-        self._lost += 1
-        self._slow = self.steady = 0
+    def _miss(self, end_ns: int, *, unread: bool, gone: bool) -> None:
+        self._slow = 0
+        if unread and not gone:  # values that were not read say nothing
+            self._unread += 1
+            return
+        # a minute without values, and no rhythm after it: nobody knows what lasts
+        self._lost += CALM_LOST_S if self._unread >= MOST_GAP_S else 1
+        self.steady = 0
         if self.is_lost:
             self._history.clear()
-            self._end()
+            self._end(end_ns, Resolution.ENDED if gone else Resolution.UNOBSERVED)
 
     def _has_recovered(self, first: WindowReading) -> bool:
         percent = self.impact.slowdown_percent if self.impact else first.level
         return first.percent < min(first.level, percent) / 2
 
-    def _end(self) -> None:
+    def _end(self, end_ns: int, resolution: Resolution) -> None:
+        if self.since_ns is not None:
+            self.end = SlowdownEnd(self.since_ns, max(end_ns, self.since_ns), resolution)
         self.since_ns, self.impact = None, None
         self._slow = self._calm = 0
 

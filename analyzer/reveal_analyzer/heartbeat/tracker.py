@@ -20,6 +20,7 @@ from reveal_analyzer.heartbeat.guards import is_same_rhythm, steps_fit
 from reveal_analyzer.heartbeat.presence import Presence, PresenceCheck
 from reveal_analyzer.heartbeat.reference import WINDOWS, StepReference, WindowReading
 from reveal_analyzer.heartbeat.ring import SPAN_S, RingBuffer
+from reveal_analyzer.state.tree import StateError, StateTree, flag, number, section
 
 _LONG_PERIOD_S = 2.5  # a longer step has too few periods for its phase
 _CHECK_INTERVAL_S = 5
@@ -29,8 +30,10 @@ _UNSETTLED = 0.15  # moved by more while the reference is learned: learn it agai
 _MOST_CHANGE = 0.35  # from the tracked period: reported only after the lock has moved
 _SETTLED, _ADAPTATION = 0.06, 0.1  # the tracked period adapts to changes below, by this share
 _REFUSED_S = 300
-_SAME_JOB_S = 60  # a lock that was lost for no longer keeps its reference
+_SAME_JOB_S = 60  # seconds with values; a lock that was lost for no longer keeps its reference
+_MOST_UNREAD_S = 60  # without readable values; then the lock is lost
 CHANGING = "its rhythm is changing"
+UNREAD = "its counter is no longer read"
 
 
 @dataclass(frozen=True)
@@ -67,8 +70,32 @@ class _Tracked:
     presence: PresenceCheck
     reference: StepReference
     age: int = 0
+    unread: int = 0  # seconds in a row in which too few values were read
     whole_periods: list[float] = field(default_factory=list)
     is_whole: bool = False
+
+    @property
+    def least_window(self) -> int:
+        """The shortest window (s) that enough steps fit into."""
+        return next((w for w in WINDOWS if steps_fit(w, self.period)), SPAN_S)
+
+    def save(self) -> StateTree:
+        """Return the lock, the period and the reference; checks of the last seconds start again."""
+        return {
+            "lock": self.lock.save(),
+            "period": self.period,
+            "whole": self.is_whole,
+            "reference": self.reference.save(),
+        }
+
+    @classmethod
+    def restored(cls, tree: StateTree) -> _Tracked:
+        lock = RhythmLock.restored(section(tree, "lock"))
+        period = number(tree, "period")
+        if period <= 0:
+            raise StateError("the period of a rhythm must be above 0")
+        reference = StepReference.restored(section(tree, "reference"))
+        return cls(lock, period, PresenceCheck(lock), reference, is_whole=flag(tree, "whole"))
 
 
 @dataclass
@@ -95,12 +122,36 @@ class RhythmTracker:
         self._clock = 0
         self._lost: _LostLock | None = None
 
+    @property
+    def is_unread(self) -> bool:
+        """Whether a rhythm is locked and too few of its values were read in the last seconds."""
+        return self._tracked is not None and self._tracked.unread > 0
+
+    def save(self) -> StateTree | None:
+        """Return the lock and its reference; ``None`` if there is no lock."""
+        return self._tracked.save() if self._tracked else None
+
+    @classmethod
+    def restored(cls, tree: StateTree) -> RhythmTracker:
+        """Return a tracker with a saved lock, which has no values yet."""
+        tracker = cls()
+        tracker._tracked = _Tracked.restored(tree)
+        tracker._tracked.unread = 1
+        return tracker
+
+    def skip(self, seconds: int) -> None:
+        """Note seconds of which no slice arrived."""
+        for ring in self._rings.values():
+            ring.skip(seconds)
+        if self._tracked is not None:
+            self._count_unread(self._tracked, seconds)
+
     def update(self, second: Mapping[str, Floats], *, learn: bool = True) -> StepTime | None:
         """Add one second of the job's counters: increments on an even grid.
 
         ``learn`` is false during an alarm: then the reference does not change.
         """
-        self._clock += 1
+        self._clock += bool(second)
         self._push(second)
         if self._tracked is None:
             self._tracked = self._acquire()
@@ -144,27 +195,52 @@ class RhythmTracker:
 
     def _read(self, tracked: _Tracked) -> dict[int, float]:
         """Return the period over each window that enough steps fit into; {} if the lock is lost."""
-        ring = self._rings[tracked.lock.channel]
-        values = ring.last()
-        if values is None:
-            self._lose(tracked, "its counter is no longer read")
+        ring = self._rings.get(tracked.lock.channel)
+        least = min(tracked.least_window, LEAST_S)
+        span = ring.readable(least) if ring is not None else 0
+        if ring is None or span < least:
+            self._count_unread(tracked, 1)
             return {}
+        # a long step needs more seconds than the check of its rhythm
+        tracked.unread = 0 if span >= tracked.least_window else tracked.unread + 1
+        values = ring.last(span)
+        # a short span after a gap may be a pause of the job: it ends no rhythm
+        if ring.seconds >= LEAST_S and not self._check(tracked, ring, values):
+            self._lose(tracked, "its rhythm was lost")
+            return {}
+        return {} if values is None else self._periods(tracked, ring, values)
+
+    def _check(self, tracked: _Tracked, ring: RingBuffer, values: Floats | None) -> bool:
+        """Return whether the rhythm still shows; every few seconds its spectrum is checked."""
         tracked.age += 1
-        if tracked.age % _CHECK_INTERVAL_S == 0:
-            if not _check_presence(tracked, ring):
-                self._lose(tracked, "its rhythm was lost")
-                return {}
-            if not tracked.reference.period:
-                _find_whole_step(tracked, ring)
+        if values is None:  # all are equal
+            return False
+        if tracked.age % _CHECK_INTERVAL_S:
+            return True
+        if not _check_presence(tracked, ring):
+            return False
+        if not tracked.reference.period:
+            _find_whole_step(tracked, ring)
+        return True
+
+    def _periods(self, tracked: _Tracked, ring: RingBuffer, values: Floats) -> dict[int, float]:
         windows = tuple(window for window in WINDOWS if steps_fit(window, tracked.period))
         # the autocorrelation of a whole step peaks at multiples of its smaller steps, too
         if tracked.is_whole or tracked.period <= _LONG_PERIOD_S:
             return phase.periods(values, ring.rate, tracked.period, windows)
-        shared = (self._rings[name] for name in tracked.lock.shared)
+        shared = (self._rings[name] for name in tracked.lock.shared if name in self._rings)
         known = [other.last() for other in shared if other.rate == ring.rate]
         return autocorrelation.periods(
             [values for values in known if values is not None], ring.rate, tracked.period, windows
         )
+
+    def _count_unread(self, tracked: _Tracked, seconds: int) -> None:
+        """Count seconds without readable values; values that are missing end no rhythm at once."""
+        tracked.unread += seconds
+        self.reason = UNREAD
+        # after the gap, the shortest window must fill again
+        if tracked.unread > _MOST_UNREAD_S + tracked.least_window:
+            self._lose(tracked, UNREAD)
 
     def _lose(self, tracked: _Tracked, reason: str) -> None:
         if tracked.reference.period:

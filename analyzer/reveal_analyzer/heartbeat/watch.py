@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import numpy as np
 
@@ -10,14 +10,28 @@ from reveal_analyzer.arrays import Floats
 from reveal_analyzer.formatting import human
 from reveal_analyzer.heartbeat.series import CounterSeries, SeriesPlan, plan
 from reveal_analyzer.heartbeat.tracker import RhythmTracker, StepTime
+from reveal_analyzer.state.tree import (
+    StateError,
+    StateTree,
+    integer,
+    named_sections,
+    number,
+    section,
+    text,
+)
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind
 from reveal_contract.wire import Message
 
 MOST_JOBS = 16  # tracked at the same time
-_LONGEST_GAP_S = 3  # in the slices; a longer one ends all tracking
+_LONGEST_GAP_S = 300  # in the slices; after a longer one the jobs may be others
 _FORGOTTEN_S = 60
 _MOST_PLANS = 8
+
+
+def always(_: str) -> bool:
+    """Let every job learn."""
+    return True
 
 
 class StepWatch:
@@ -29,16 +43,17 @@ class StepWatch:
         self._series = CounterSeries()
         self._trackers: dict[str, RhythmTracker] = {}
         self._last_busy: dict[str, int] = {}  # subject -> clock
+        self._subjects: frozenset[str] = frozenset()  # of the last table
         self._clock = self._started = 0
         self._last: tuple[bytes, int] | None = None
         self.step_times: dict[str, StepTime] = {}
 
     def update(
-        self, message: Message, table: ChannelTable, *, learn: bool = True
+        self, message: Message, table: ChannelTable, may_learn: Callable[[str], bool] = always
     ) -> dict[str, StepTime]:
         """Add one slice; return the step times that could be tracked, by subject.
 
-        ``learn`` is false during an alarm: then no reference changes.
+        The reference of a subject changes only in seconds in which it ``may_learn``.
         """
         self._bridge_gap(message)
         self._clock += 1
@@ -46,15 +61,31 @@ class StepWatch:
             if len(self._plans) >= _MOST_PLANS:
                 self._plans.clear()
             self._plans[table.key] = plan(table, self._leave_out)
-        seconds = self._series.second(message, self._plans[table.key])
+        where = self._plans[table.key]
+        self._subjects = where.known
+        seconds = self._series.second(message, where)
         if seconds or self._last_busy:
             self._choose(seconds)
         self.step_times = {}
         for subject, tracker in self._trackers.items():
-            step = tracker.update(seconds.get(subject, {}), learn=learn)
+            step = tracker.update(seconds.get(subject, {}), learn=may_learn(subject))
             if step is not None:
                 self.step_times[subject] = step
         return self.step_times
+
+    @property
+    def subjects(self) -> Collection[str]:
+        """The tracked subjects."""
+        return self._trackers.keys()
+
+    def is_unread(self, subject: str) -> bool:
+        """Return whether a job has a rhythm whose counters were not read in the last seconds."""
+        tracker = self._trackers.get(subject)
+        return tracker is not None and tracker.is_unread
+
+    def is_gone(self, subject: str) -> bool:
+        """Return whether the last table has no counters of this subject."""
+        return subject not in self._subjects
 
     def lines(self) -> tuple[str, ...]:
         """Return a line for each watched job: its step time, or why that cannot be read."""
@@ -62,6 +93,34 @@ class StepWatch:
             line(subject, self.step_times.get(subject), tracker.reason)
             for subject, tracker in self._trackers.items()
         )
+
+    def save(self) -> StateTree:
+        """Return the rhythms and references of the jobs, and the last slice."""
+        boot, sequence = self._last or (b"", 0)
+        jobs = {
+            subject: {"rhythm": rhythm, "busy": self._series.usage(subject)}
+            for subject, tracker in self._trackers.items()
+            if (rhythm := tracker.save()) is not None
+        }
+        return {"boot": boot.hex(), "sequence": sequence, "jobs": jobs}
+
+    def restore(self, tree: StateTree) -> None:
+        """Continue with saved rhythms; raises ``StateError`` and changes nothing if it is unfit."""
+        jobs = named_sections(tree, "jobs")
+        if len(jobs) > MOST_JOBS:
+            raise StateError(f"it has {len(jobs)} jobs, at most {MOST_JOBS} are tracked")
+        trackers = {
+            subject: RhythmTracker.restored(section(job, "rhythm")) for subject, job in jobs.items()
+        }
+        usages = {subject: number(job, "busy") for subject, job in jobs.items()}
+        try:
+            boot = bytes.fromhex(text(tree, "boot"))
+        except ValueError as error:
+            raise StateError(f"its boot id cannot be read: {error}") from None
+        self._last = boot, integer(tree, "sequence")
+        self._trackers, self._series = trackers, CounterSeries(usages)
+        self._last_busy = dict.fromkeys(trackers, self._clock)
+        self._subjects = frozenset(trackers)
 
     def _choose(self, seconds: dict[str, dict[str, Floats]]) -> None:
         """Choose the tracked jobs: those tracked before, then the busiest new ones."""
@@ -78,15 +137,14 @@ class StepWatch:
             self._started += 1
 
     def _bridge_gap(self, message: Message) -> None:
-        """Count a short gap as missing seconds; start again after a longer one or a reboot."""
+        """Count a gap as missing seconds; start again after a very long one or a reboot."""
         last, self._last = self._last, (message.boot, message.sequence)
         if last is None or (message.boot, message.sequence) == (last[0], last[1] + 1):
             return
         lost = message.sequence - last[1] - 1
         if message.boot == last[0] and 0 < lost <= _LONGEST_GAP_S:
             for tracker in self._trackers.values():
-                for _ in range(lost):
-                    tracker.update({}, learn=False)
+                tracker.skip(lost)
             return
         self._trackers.clear()
         self._last_busy.clear()

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
 from reveal_analyzer.node import NodeAnalyzer
-from reveal_contract.finding import FindingUpdate
+from reveal_contract.finding import FindingUpdate, State
 from reveal_contract.metric import Subsystem
 from reveal_contract.settings import AnalyzerSettings
+from reveal_contract.time_units import NS_PER_SECOND
 from support.heartbeat_nodes import JOB, HeartbeatNode, Job
 from support.synthetic_node import FAST
 
@@ -74,6 +79,23 @@ def test_an_open_finding_has_its_impact_when_the_analysis_ends() -> None:
     judge = analyzer()
     run(judge, node(12, OVER))
     assert all(update.finding.impact is not None for update in judge.finish())
+
+
+@pytest.mark.parametrize("step", [-7200, 7200])
+def test_a_clock_that_is_set_during_a_slowdown_changes_none_of_its_times(step: int) -> None:
+    judge, watched, updates = analyzer(), node(12), []
+    for message in watched.slices(lambda _: QUIET):
+        set_ns = step * NS_PER_SECOND if message.sequence >= 240 else 0
+        updates += judge.analyze(
+            replace(message, start_ns=message.start_ns + set_ns), watched.table
+        )
+    assert len({update.finding.id for update in updates}) == 1
+    last = updates[-1].finding
+    assert last.state is State.RESOLVED
+    assert last.resolved_ns is not None
+    assert last.first_observed_ns <= last.last_observed_ns <= last.resolved_ns
+    lasted = (last.resolved_ns - last.first_observed_ns) / NS_PER_SECOND
+    assert OVER - ONSET - 5 <= lasted <= OVER - ONSET + 25
 
 
 def test_the_papers_mode_has_no_heartbeats() -> None:

@@ -30,7 +30,9 @@ def test_a_steady_job_without_cpu_time_stands_still_until_it_works_again() -> No
         ([BUSY] * 30 + [IDLE] * 10, [4.0] * 30 + [1.0] * 10),  # its workers ended
         ([BUSY] * 30 + [IDLE] * 10, [4.0] * 29 + [1.0] * 11),  # and were counted at once
         ([BUSY] * 30 + [float("nan")] * 10, [4.0] * 40),  # its cgroup is gone
+        ([BUSY] * 30 + [IDLE] * 10, [4.0] * 31 + [float("nan")] * 9),  # its levels are gone
         ([BUSY] * 10 + [IDLE] * 10, [4.0] * 20),  # it has just begun
+        (([BUSY] * 20 + [IDLE] * 6) * 3, [4.0] * 78),  # it pauses often
         ([IDLE] * 40, [4.0] * 40),  # it never worked
         (([BUSY] * 10 + [3e6] + [BUSY] * 10 + [IDLE] * 5) * 2, [4.0] * 52),  # it comes and goes
     ],
@@ -43,6 +45,66 @@ def test_process_groups_are_too_coarsely_counted() -> None:
     watch = StallCounter()
     group = (Channel("cpu.subject.usage", "pgrp:job[1]"),)
     assert sum(watch.push(group, np.array([v])) for v in [BUSY] * 30 + [IDLE] * 9) == 0
+
+
+NAN = float("nan")
+MEMORY = Channel("memory.subject.anon", "/job")
+GIB, SHELL = 2.0**30, 2.0**20
+
+
+def with_memory(
+    tasks: list[float] | None, memory: list[float], usages: list[float] | None = None
+) -> list[int]:
+    """Return the stalls of a job that works for 30 s; without ``tasks`` nothing counts them."""
+    usages = usages or [BUSY] * 30 + [IDLE] * (len(memory) - 30)
+    watch = StallCounter()
+    channels = (*(CHANNELS if tasks else CHANNELS[:1]), MEMORY)
+    rows = zip(usages, *([tasks] if tasks else []), memory, strict=True)
+    return [watch.push(channels, np.array(row)) for row in rows]
+
+
+def test_an_ended_job_whose_exit_status_nobody_collects_has_no_memory() -> None:
+    zombie = with_memory([4.0] * 40, [GIB] * 30 + [0.0] * 10)
+    assert sum(zombie) == 0
+
+
+def test_a_count_that_is_read_late_makes_no_stall_of_an_ended_job() -> None:
+    """The tasks of an idle cgroup are read every five seconds only."""
+    late = with_memory([4.0] * 36 + [1.0] * 4, [GIB] * 30 + [SHELL] * 10)
+    assert sum(late) == 0
+
+
+def test_memory_alone_shows_whether_a_job_is_alive() -> None:
+    assert sum(with_memory(None, [GIB] * 40)) == 7
+    assert sum(with_memory(None, [GIB] * 30 + [SHELL] * 10)) == 0
+
+
+def test_without_tasks_and_memory_nobody_knows_whether_it_is_alive() -> None:
+    watch = StallCounter()
+    usages = [BUSY] * 30 + [IDLE] * 20
+    assert sum(watch.push(CHANNELS[:1], np.array([usage])) for usage in usages) == 0
+
+
+def test_a_stopped_job_that_is_swapped_out_later_still_stands_still() -> None:
+    swapped = with_memory([4.0] * 60, [GIB] * 45 + [GIB / 10] * 15)
+    assert swapped == [0] * 33 + [1] * 27
+
+
+def test_a_few_missing_seconds_end_no_stall() -> None:
+    usages = [BUSY] * 30 + [IDLE] * 6 + [NAN] * 3 + [IDLE] * 3
+    assert still(usages, [4.0] * 42) == [0] * 33 + [1] * 3 + [0] * 3 + [1] * 3
+    usages = [BUSY] * 30 + [IDLE] * 6 + [NAN] * 4 + [IDLE] * 9
+    assert still(usages, [4.0] * 49) == [0] * 33 + [1] * 3 + [0] * 13
+
+
+def test_a_job_that_leaves_the_table_does_not_stand_still() -> None:
+    watch = StallCounter()
+    renamed = (Channel("cpu.subject.usage", "/next"), Channel("cpu.subject.tasks", "/next"))
+    stalled = [watch.push(CHANNELS, np.array([BUSY, 4.0])) for _ in range(30)]
+    stalled += [watch.push(CHANNELS, np.array([IDLE, 4.0])) for _ in range(3)]
+    stalled += [watch.push(renamed, np.array([IDLE, 4.0])) for _ in range(9)]
+    stalled += [watch.push(list(CHANNELS), np.array([IDLE, 4.0])) for _ in range(9)]
+    assert sum(stalled) == 0
 
 
 SERVER = (*CHANNELS, Channel("network.subject.rx_packets", "/job"))
@@ -72,5 +134,4 @@ def test_a_job_with_a_network_that_it_does_not_live_on_stands_still() -> None:
 
 
 def test_a_network_that_is_not_read_is_no_evidence() -> None:
-    nan = float("nan")
-    assert sum(served([nan] * 40, [BUSY] * 30 + [IDLE] * 10)) == 7
+    assert sum(served([NAN] * 40, [BUSY] * 30 + [IDLE] * 10)) == 7

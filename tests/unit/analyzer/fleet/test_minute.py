@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -153,6 +154,48 @@ def test_a_value_that_cannot_be_read_is_missing() -> None:
     assert level(levels, "gpu.pcie.width") == 8
 
 
+SUBJECT = ChannelTable(
+    (Channel("cpu.subject.usage", "/a", Kind.COUNTER),),
+    (Channel("storage.subject.read_bytes", "/a", Kind.COUNTER, lane=Lane.SLOW),),
+)
+READS, USED = ("storage.subject.read_bytes", "/a"), ("cpu.subject.usage", "/a")
+
+
+def subject_levels(unread: Collection[int]) -> Mapping[tuple[str, str], float]:
+    """Return the levels of a subject whose reads are missing in some seconds of a minute."""
+    driver = MinuteDriver(SUBJECT)
+    for second in range(61):
+        values = {"cpu.subject.usage{/a}": 5e8, "storage.subject.read_bytes{/a}": 1e8}
+        message = driver.node.slice(values)
+        driver.push(replace(message, slow_missing=np.array([second in unread])))
+    return driver.minute().subjects
+
+
+@pytest.mark.parametrize(
+    "unread", [(7,), (2, 7, 12), (2, 17, 32, 47), range(2, 60, 5), range(0, 58, 2), range(29)]
+)
+def test_seconds_that_were_not_read_make_no_subject_slower(unread: Collection[int]) -> None:
+    known, whole = subject_levels(unread), subject_levels(())
+    assert known[READS] == pytest.approx(whole[READS], rel=0.03)
+    assert known[USED] == pytest.approx(whole[USED], rel=0.03)
+
+
+def test_a_subject_that_was_hardly_read_has_no_level() -> None:
+    known = subject_levels(range(31))
+    assert READS not in known
+    assert USED in known
+
+
+def test_a_missing_second_costs_no_events() -> None:
+    driver = MinuteDriver(DISKS)
+    for second in range(61):
+        message = driver.node.slice({**PARTS, "memory.ecc.correctable{mc0}": 10.0})
+        missing = message.fast_missing.copy()
+        missing[:, 4] = second == 30
+        driver.push(replace(message, fast_missing=missing))
+    assert level(driver.minute(), "memory.ecc.correctable") == pytest.approx(10, rel=0.2)
+
+
 @pytest.mark.parametrize("missing", [0.0, 0.4])
 @pytest.mark.parametrize("blocks", [1, 2, 11, 12])
 def test_levels_and_spreads_are_quantiles_of_what_is_there(blocks: int, missing: float) -> None:
@@ -161,8 +204,7 @@ def test_levels_and_spreads_are_quantiles_of_what_is_there(blocks: int, missing:
     gone = random.random(sums.shape) < missing
     gone[0] = False
     sums[gone] = np.nan
-    nobody = [np.zeros(len(layout.subjects))] * blocks
-    part = MinutePart(layout, list(sums), nobody, [5] * blocks)
+    part = MinutePart(layout, list(sums), [5] * blocks)
     levels, rows = MinuteData(1, [part]).levels(), part.blocks()
     assert rows.shape == (blocks, len(layout.names))
     robust = [index for index, name in enumerate(layout.names) if name not in MEANS]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,12 +12,20 @@ from reveal_analyzer.derive.columns import ColumnPlan, column_plan
 from reveal_analyzer.episodes.trace import ObservedSecond
 from reveal_analyzer.heartbeat.findings import JobMonitor
 from reveal_analyzer.heartbeat.recent_excess import RecentExcess
-from reveal_analyzer.heartbeat.reference import WindowReading
-from reveal_analyzer.heartbeat.slowdown_state import SUSTAINED_S, SlowdownState
-from reveal_analyzer.heartbeat.tracker import StepTime
+from reveal_analyzer.heartbeat.slowdown_state import SUSTAINED_S
+from reveal_analyzer.state.codec import Position, SavedState, decode, encode
+from reveal_analyzer.state.tree import StateError
 from reveal_analyzer.subjects.culprits import SubjectHistory
 from reveal_contract.channels import Channel, ChannelTable
-from reveal_contract.finding import Finding, FindingChange, FindingUpdate, Severity, State
+from reveal_contract.finding import (
+    Finding,
+    FindingChange,
+    FindingUpdate,
+    Impact,
+    Resolution,
+    Severity,
+    State,
+)
 from reveal_contract.metric import Kind, Subsystem
 from reveal_contract.time_units import NS_PER_SECOND
 from support.heartbeat_nodes import JOB, HeartbeatNode, Job
@@ -186,10 +194,144 @@ def test_an_open_finding_has_its_impact_when_the_analysis_ends() -> None:
     monitor = JobMonitor("n1", (), SubjectHistory())
     for message in node.slices():
         monitor.update(message, node.table, None, ())
-    assert monitor.slower
+    assert monitor.slow_subjects == {JOB}
+    assert monitor.any_open
     (last,) = monitor.finish(())
     assert last.change is FindingChange.CHANGED
     assert last.finding.impact is not None
+
+
+def lasting(percent: float, onset: int = ONSET) -> Job:
+    """Return a job that is slower for good."""
+    return Job(0.45, 0.2, 0.02, slower=lambda second: 1 + percent / 100 * (second >= onset))
+
+
+def played(
+    node: HeartbeatNode, left_out: Collection[int] = (), others: Updates = nothing
+) -> tuple[JobMonitor, list[tuple[int, FindingUpdate]]]:
+    """Return the monitor and its updates by second, without the slices that are left out."""
+    monitor, updates = JobMonitor("n1", (), SubjectHistory()), []
+    for message in node.slices():
+        if message.sequence not in left_out:
+            some = monitor.update(message, node.table, None, others(message.sequence))
+            updates += [(message.sequence, update) for update in some]
+    return monitor, updates
+
+
+@pytest.mark.parametrize("lost", [1, 3, 4, 20, 50])
+def test_a_gap_in_the_slices_ends_no_slowdown_and_opens_no_second_one(lost: int) -> None:
+    node = HeartbeatNode({JOB: lasting(20)}, 260 + lost + 60)
+    monitor, updates = played(node, range(260, 260 + lost))
+    changes = [update.change for _, update in updates]
+    assert changes.count(FindingChange.OPENED) == 1
+    assert FindingChange.RESOLVED not in changes
+    (last,) = monitor.finish(())
+    assert last.finding.impact is not None
+    assert last.finding.impact.slowdown_percent == pytest.approx(20, abs=1)
+
+
+def test_after_a_long_gap_a_slowdown_is_resolved_as_unobserved_and_found_again() -> None:
+    node = HeartbeatNode({JOB: lasting(20)}, 260 + 90 + 60)
+    _, updates = played(node, range(260, 350))
+    opened, resolved, again = (
+        (second, update) for second, update in updates if update.change is not FindingChange.CHANGED
+    )
+    assert resolved[0] == 350
+    assert resolved[1].change is FindingChange.RESOLVED
+    assert resolved[1].finding.id == opened[1].finding.id != again[1].finding.id
+    assert resolved[1].finding.resolution is Resolution.UNOBSERVED
+    assert resolved[1].finding.notes == (
+        "its evidence has not been read since 22:17:40Z; whether it lasts is unknown",
+    )
+    assert again[1].change is FindingChange.OPENED
+    assert again[1].finding.impact is not None
+    assert again[1].finding.impact.slowdown_percent == pytest.approx(20, abs=1.5)
+
+
+@pytest.mark.parametrize(("away", "over"), [(0, False), (20, False), (50, False), (20, True)])
+def test_a_restart_goes_on_with_the_same_finding(away: int, over: bool) -> None:
+    """The state is saved and restored through bytes; afterwards ``away`` slices are missing."""
+    end = 260 if over else 10_000
+    job = Job(0.45, 0.2, 0.02, slower=lambda second: 1 + 0.2 * (ONSET <= second < end))
+    node = HeartbeatNode({JOB: job}, 250 + away + 90)
+    monitor, updates = JobMonitor("n1", (), SubjectHistory()), []
+    for message in node.slices():
+        if 250 <= message.sequence < 250 + away:
+            continue
+        if message.sequence == 250 + away:
+            saved = SavedState(Position("n1", message.boot, 249, 1), 1, monitor.save())
+            monitor = JobMonitor("n1", (), SubjectHistory())
+            monitor.restore(decode(encode(saved)).tree)
+        updates += monitor.update(message, node.table, None, ())
+    assert len({update.finding.id for update in updates}) == 1
+    changes = [update.change for update in updates]
+    assert changes.count(FindingChange.OPENED) == 1
+    assert changes.count(FindingChange.RESOLVED) == over
+    assert monitor.any_open is not over
+    first, last = updates[0].finding, [*updates, *monitor.finish(())][-1].finding
+    assert last.first_observed_ns == first.first_observed_ns
+    assert last.impact is not None
+    assert last.impact.slowdown_percent == pytest.approx(20, abs=1)
+
+
+def test_the_state_of_a_slow_job_is_small() -> None:
+    monitor, _ = played(HeartbeatNode({JOB: lasting(20)}, 260))
+    saved = SavedState(Position("n1", b"b" * 16, 1, 1), 1, monitor.save())
+    assert len(encode(saved)) < 3072
+
+
+def test_a_state_that_does_not_fit_changes_nothing() -> None:
+    monitor, _ = played(HeartbeatNode({JOB: lasting(20)}, 230))
+    tree = monitor.save()
+    for key in ("watch", "states", "slowdowns", "related"):
+        with pytest.raises(StateError):
+            monitor.restore({**tree, key: "nothing"})
+    with pytest.raises(StateError):
+        monitor.restore({**tree, "states": {}})
+    assert monitor.slow_subjects == {JOB}
+
+
+def test_a_job_that_ends_while_it_is_slower_resolves_its_finding() -> None:
+    node = HeartbeatNode({JOB: lasting(20), "/next": Job(0.7, 0.2, 0.02, seed=3)}, 300)
+    alone = HeartbeatNode({"/next": Job(0.7, 0.2, 0.02, seed=3)}, 300)
+    monitor, updates = JobMonitor("n1", (), SubjectHistory()), []
+    for whole, rest in zip(node.slices(), alone.slices(), strict=True):
+        message, table = (whole, node.table) if whole.sequence < 250 else (rest, alone.table)
+        updates += monitor.update(message, table, None, ())
+    assert [update.change for update in updates][-1] is FindingChange.RESOLVED
+    assert updates[-1].finding.resolution is Resolution.ENDED
+    assert not monitor.any_open
+
+
+def test_a_job_that_is_slower_for_good_keeps_no_other_from_learning() -> None:
+    jobs = {JOB: lasting(10, onset=150), "/next": Job(0.7, 0.2, 0.02, evaluates=0, seed=5)}
+    whole = HeartbeatNode(jobs, 420)
+    alone = HeartbeatNode({JOB: jobs[JOB]}, 420)
+    monitor = JobMonitor("n1", (), SubjectHistory())
+    for first, both in zip(alone.slices(), whole.slices(), strict=True):
+        message, table = (first, alone.table) if first.sequence < 200 else (both, whole.table)
+        monitor.update(message, table, None, ())
+        if message.sequence == 330:
+            assert monitor.step_times["/next"].readings
+    assert monitor.slow_subjects == {JOB}
+
+
+def test_an_old_slowdown_is_no_cost_of_a_later_finding() -> None:
+    def later(second: int) -> Sequence[FindingUpdate]:
+        return [FindingUpdate(FindingChange.OPENED, other(second))] if second == 300 else ()
+
+    _, updates = played(HeartbeatNode({JOB: lasting(20)}, 330), others=later)
+    (found,) = (update for _, update in updates if update.finding.id == "memory-1")
+    assert found.finding.impact is None
+
+
+def test_a_slowdown_refers_to_what_is_open_at_the_same_time() -> None:
+    def earlier(second: int) -> Sequence[FindingUpdate]:
+        return [FindingUpdate(FindingChange.OPENED, other(second))] if second == 50 else ()
+
+    _, updates = played(HeartbeatNode({JOB: lasting(20)}, 230), others=earlier)
+    opened = next(update for _, update in updates if update.finding.id != "memory-1")
+    assert opened.finding.notes == ("open on this node at the same time: memory-1",)
 
 
 def test_the_changed_metric_of_the_onset_names_the_subsystem() -> None:
@@ -234,53 +376,9 @@ def test_recent_excess_keeps_only_what_stood_out_near_an_onset() -> None:
     assert kept.around(BEGIN_NS + 32 * NS_PER_SECOND).weights.size == 0
 
 
-def beat(*percents: float) -> StepTime:
-    windows = (10, 30, 60)[: len(percents)]
-    readings = tuple(
-        WindowReading(window, percent, 0.5, 2.0)
-        for window, percent in zip(windows, percents, strict=True)
-    )
-    return StepTime(0.5, 0.45, "cpu.subject.usage.fine", 0.5, readings)
-
-
-def play(beats: Sequence[StepTime | None]) -> SlowdownState:
-    state = SlowdownState(JOB)
-    for second, step in enumerate(beats):
-        state.update(step, BEGIN_NS + second * NS_PER_SECOND)
-    return state
-
-
-def test_a_few_slow_seconds_are_no_slowdown() -> None:
-    assert play([beat(0, 0, 0)] * 60 + [beat(9, 3, 1)] * (SUSTAINED_S - 1)).since_ns is None
-    assert play([beat(0, 0, 0)] * 60 + [beat(9, 3, 1)] * SUSTAINED_S).since_ns is not None
-
-
-def test_the_longest_window_within_the_slowdown_gives_its_impact() -> None:
-    young = play([beat(0, 0, 0)] * 60 + [beat(10, 4, 2)] * 6).impact
-    old = play([beat(0, 0, 0)] * 60 + [beat(10, 9.5, 9)] * 90).impact
-    assert young is not None
-    assert (young.window_s, young.slowdown_percent) == (10, 10)
-    assert old is not None
-    assert (old.window_s, old.slowdown_percent) == (60, 9)
-    assert old.confidence > young.confidence
-
-
-def test_a_rhythm_that_is_lost_ends_its_slowdown_after_a_while() -> None:
-    slow = [beat(0, 0, 0)] * 60 + [beat(9, 9, 9)] * 40
-    assert play([*slow, *[None] * 10]).since_ns is not None
-    ended = play([*slow, *[None] * 40])
-    assert ended.since_ns is None
-    assert ended.is_lost
-
-
-def test_a_steady_job_counts_its_seconds() -> None:
-    assert play([beat(0, 0, 0)] * 61).steady == 61
-    assert play([beat(0, 0, 0)] * 61 + [beat(9, 9, 9)]).steady == 0
-
-
 def test_an_impact_in_a_row_is_what_a_report_shows() -> None:
-    finding = replace(other(0), impact=play([beat(0, 0, 0)] * 60 + [beat(10, 4, 2)] * 6).impact)
-    row = finding.to_dict()["impact"]
+    cost = Impact(JOB, 10.0, 9.0, 11.0, 495.0, 450.0, BEGIN_NS, 10, "cpu.subject.usage", 70)
+    row = replace(other(0), impact=cost).to_dict()["impact"]
     assert row["slowdownPercent"] == "10.0"
     assert row["windowSeconds"] == 10
     assert row["usualMilliseconds"] == 450

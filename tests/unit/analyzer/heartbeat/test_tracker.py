@@ -10,7 +10,8 @@ from hypothesis.extra.numpy import arrays
 
 from reveal_analyzer.heartbeat.acquisition import NO_RHYTHM, RhythmSearch
 from reveal_analyzer.heartbeat.ring import RingBuffer
-from reveal_analyzer.heartbeat.tracker import RhythmTracker, StepTime
+from reveal_analyzer.heartbeat.tracker import UNREAD, RhythmTracker, StepTime
+from reveal_analyzer.state.codec import Position, SavedState, encode
 from support.heartbeat_nodes import FINE_HZ, TICK_HZ, Job
 from support.property_tests import examples
 
@@ -125,7 +126,7 @@ def test_a_job_that_ends_is_lost_and_not_slowed() -> None:
     beats = follow(clock, tracker)
     assert beats[-1] is None
     assert not any(beat.slower for beat in beats if beat)
-    assert "no longer read" in tracker.reason
+    assert tracker.reason == UNREAD
 
 
 def test_a_rhythm_that_changes_beyond_recognition_is_lost() -> None:
@@ -142,6 +143,111 @@ def test_a_rhythm_that_is_back_soon_meets_its_reference_again() -> None:
     beats = follow(clock)
     assert beats[207] is None
     assert percent(beats[-1], 30) == pytest.approx(12, abs=2)
+
+
+@pytest.mark.parametrize("lost", [3, 4, 10, 30, 55])
+def test_a_gap_of_less_than_a_minute_costs_neither_rhythm_nor_reference(lost: int) -> None:
+    """The job becomes slower in the gap."""
+    clock = slowed(12, 200 + lost / 2, 900).clock(200 + lost + 35)
+    tracker = RhythmTracker()
+    follow(clock[: 200 * FINE_HZ], tracker)
+    tracker.skip(lost)
+    assert tracker.is_unread
+    after = follow(clock[(200 + lost) * FINE_HZ :], tracker)
+    assert all(beat is None for beat in after[:9])
+    assert percent(after[11], 10) == pytest.approx(12, abs=3)
+    assert percent(after[-1], 30) == pytest.approx(12, abs=1.5)
+    assert not tracker.is_unread
+
+
+@pytest.mark.parametrize("period", [1.57, 2.2, 5.5])
+def test_a_long_step_needs_a_longer_window_after_a_gap(period: float) -> None:
+    window = 30 if period < 3 else 60
+    clock = Job(period, 0.1, 0.01, evaluates=0).clock(300 + 20 + window + 5)
+    tracker = RhythmTracker()
+    before = follow(clock[: 300 * FINE_HZ], tracker)
+    assert before[-1] is not None and before[-1].readings
+    tracker.skip(20)
+    for second in clock[320 * FINE_HZ :].reshape(-1, FINE_HZ):
+        beat = tracker.update({CLOCK: second})
+        assert beat is not None or tracker.is_unread
+    assert abs(percent(beat, window)) < 2
+
+
+def test_a_gap_of_more_than_a_minute_costs_the_rhythm_and_keeps_the_reference() -> None:
+    clock = slowed(12, 200, 900).clock(330)
+    tracker = RhythmTracker()
+    follow(clock[: 200 * FINE_HZ], tracker)
+    tracker.skip(90)
+    assert not tracker.is_unread
+    after = follow(clock[290 * FINE_HZ :], tracker)
+    assert after[20] is None
+    follow(slowed(12, 0, 900).clock(20), tracker)
+    after = follow(slowed(12, 0, 900).clock(60), tracker)
+    assert percent(after[-1], 30) == pytest.approx(12, abs=2)
+
+
+def test_a_counter_that_is_away_for_some_seconds_of_each_minute_is_read_in_between() -> None:
+    clock = slowed(12, 200, 900).clock(420)
+    for begin in range(205, 420, 40):
+        clock[begin * FINE_HZ : (begin + 7) * FINE_HZ] = np.nan
+    beats = follow(clock)[215:]
+    assert sum(beat is not None for beat in beats) > 0.5 * len(beats)
+    assert {beat.slower for beat in beats if beat} == {True}
+
+
+def test_a_pause_right_after_a_gap_ends_no_rhythm() -> None:
+    clock = Job(0.45, 0.2, 0.03).clock(260)
+    clock[210 * FINE_HZ : 225 * FINE_HZ] = 0.0
+    tracker = RhythmTracker()
+    follow(clock[: 200 * FINE_HZ], tracker)
+    tracker.skip(10)
+    after = follow(clock[210 * FINE_HZ :], tracker)
+    assert after[-1] is not None
+    assert abs(percent(after[-1], 10)) < 2
+
+
+@pytest.mark.parametrize("job", [slowed(9, 200, 900), Job(1.57, 0.3, 0.02, evaluates=0)])
+def test_a_restart_goes_on_with_the_rhythm_and_its_reference(job: Job) -> None:
+    clock, window = job.clock(250), 10 if job.period < 1 else 30
+    tracker = RhythmTracker()
+    before = follow(clock[: 210 * FINE_HZ], tracker)
+    tree = tracker.save()
+    assert tree is not None
+    restored = RhythmTracker.restored(tree)
+    assert restored.is_unread
+    whole, after = (follow(clock[210 * FINE_HZ :], each) for each in (tracker, restored))
+    assert before[-1] is not None and after[-1] is not None and whole[-1] is not None
+    assert after[-1].reference == before[-1].reference
+    assert percent(after[-1], window) == pytest.approx(percent(whole[-1], window), abs=0.3)
+    assert after[-1].slower == whole[-1].slower
+
+
+def test_a_restart_in_the_middle_of_learning_goes_on_learning() -> None:
+    clock = Job(0.45, 0.2, 0.02).clock(200)
+    tracker = RhythmTracker()
+    follow(clock[: 80 * FINE_HZ], tracker)
+    tree = tracker.save()
+    assert tree is not None
+    beats = follow(clock[80 * FINE_HZ :], RhythmTracker.restored(tree))
+    alone = follow(clock[80 * FINE_HZ :])
+    first, first_alone = (
+        next(i for i, beat in enumerate(each) if beat and beat.readings) for each in (beats, alone)
+    )
+    assert first < 40 < first_alone
+
+
+def test_a_saved_rhythm_is_small() -> None:
+    tracker = RhythmTracker()
+    follow(Job(0.45, 0.2, 0.02).clock(260), tracker)
+    tree = tracker.save()
+    assert tree is not None
+    saved = SavedState(Position("n1", b"b" * 16, 1, 1), 1, tree)
+    assert len(encode(saved)) < 2048
+
+
+def test_without_a_rhythm_nothing_is_saved() -> None:
+    assert RhythmTracker().save() is None
 
 
 def test_nothing_is_learned_during_an_alarm() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from reveal_analyzer.heartbeat.series import FINE, USAGE, CounterSeries, plan
 from reveal_analyzer.heartbeat.watch import MOST_JOBS, StepWatch
+from reveal_analyzer.state.tree import StateError
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind, Lane
 from reveal_contract.wire import Message
@@ -75,14 +76,76 @@ def test_the_reason_for_no_heartbeat_is_reported() -> None:
     assert watch.lines() == (f"{JOB}: no heartbeat: it has been watched too briefly",)
 
 
-@pytest.mark.parametrize(("lost", "kept"), [(2, True), (8, False)])
-def test_a_short_gap_is_bridged_and_a_long_gap_restarts_the_tracking(lost: int, kept: bool) -> None:
-    node = HeartbeatNode({JOB: Job(0.45, 0.2, 0.02)}, 180)
+@pytest.mark.parametrize("lost", [1, 2, 3, 8, 30, 59])
+def test_a_gap_in_the_slices_is_bridged(lost: int) -> None:
+    node = HeartbeatNode({JOB: Job(0.45, 0.2, 0.02)}, 180 + lost)
     watch = StepWatch()
     for message in node.slices():
         if not 165 <= message.sequence < 165 + lost:
             step_times = watch.update(message, node.table)
-    assert bool(step_times and step_times[JOB].readings) is kept
+    assert step_times[JOB].readings
+    assert abs(step_times[JOB].readings[0].percent) < 3
+
+
+@pytest.mark.parametrize(("lost", "kept"), [(200, True), (301, False)])
+def test_a_reference_outlasts_minutes_without_slices_and_no_more(lost: int, kept: bool) -> None:
+    job = Job(0.45, 0.2, 0.02, slower=lambda second: 1 + 0.2 * (second >= 170))
+    node = HeartbeatNode({JOB: job}, 170 + lost + 55)
+    watch = StepWatch()
+    for message in node.slices():
+        if not 170 <= message.sequence < 170 + lost:
+            step_times = watch.update(message, node.table)
+    assert step_times[JOB].slower is kept
+
+
+def test_a_job_learns_only_while_it_may() -> None:
+    node = HeartbeatNode({JOB: Job(0.45, 0.2), NEIGHBOUR: Job(0.7, 0.2, seed=1)}, 130)
+    watch = StepWatch()
+    for message in node.slices():
+        step_times = watch.update(message, node.table, lambda subject: subject != JOB)
+    assert step_times[NEIGHBOUR].readings
+    assert not step_times[JOB].readings
+
+
+def test_a_watch_that_restarts_goes_on_within_seconds() -> None:
+    node = HeartbeatNode({JOB: Job(0.45, 0.2, 0.02)}, 200)
+    watch = StepWatch()
+    for message in node.slices():
+        if message.sequence == 185:
+            tree, watch = watch.save(), StepWatch()
+            watch.restore(tree)
+        step_times = watch.update(message, node.table)
+    assert step_times[JOB].readings
+
+
+def test_a_watch_restored_on_another_boot_starts_again() -> None:
+    node = HeartbeatNode({JOB: Job(0.45, 0.2, 0.02)}, 186)
+    watch = StepWatch()
+    for message in node.slices():
+        if message.sequence == 185:
+            tree, watch = watch.save(), StepWatch()
+            watch.restore(tree)
+        boot = b"c" * 16 if message.sequence == 185 else message.boot
+        watch.update(replace(message, boot=boot), node.table)
+    assert all("watched too briefly" in line for line in watch.lines())
+
+
+def test_a_state_that_does_not_fit_changes_nothing() -> None:
+    node = HeartbeatNode({JOB: Job(0.45, 0.2, 0.02)}, 60)
+    watch = StepWatch()
+    for message in node.slices():
+        watch.update(message, node.table)
+    tree = watch.save()
+    lines = watch.lines()
+    for damaged in (
+        {**tree, "boot": "x"},
+        {**tree, "jobs": 4},
+        {**tree, "jobs": {JOB: {"rhythm": {"period": 0.4}, "busy": 1.0}}},
+        {**tree, "jobs": {f"/{n}": {} for n in range(MOST_JOBS + 1)}},
+    ):
+        with pytest.raises(StateError):
+            watch.restore(damaged)  # type: ignore[arg-type]
+    assert watch.lines() == lines
 
 
 def test_another_boot_restarts_the_tracking() -> None:

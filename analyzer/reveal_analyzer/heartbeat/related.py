@@ -1,0 +1,191 @@
+"""The other findings of a node, and what jobs lost by each of them.
+
+A job's slowdown is the impact of a finding only if both began at about the same time.  What an
+older slowdown costs says nothing about a finding that opens later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from reveal_analyzer.heartbeat.slowdown_state import STEADY_S, SlowdownState
+from reveal_analyzer.state.finding_tree import impact_of, impact_tree
+from reveal_analyzer.state.tree import StateTree, integer, named_sections, text
+from reveal_contract.finding import Finding, FindingChange, FindingUpdate, Impact, Resolution
+from reveal_contract.time_units import NS_PER_SECOND
+
+# A slowdown belongs to a finding that began at most so long before it, or after it: a slowdown
+# shows at once, and other metrics may need longer to leave their range.
+_BEFORE_NS, _AFTER_NS = 15 * NS_PER_SECOND, 45 * NS_PER_SECOND
+_COVERED_S = 60  # after that finding's end, a slowdown that lasts is a finding by itself
+_YOUNG_S = 60  # age of an open finding; its level is the new normal afterwards
+_MOST_SAVED = 32
+_STEADY = "changed, job not slowed"
+_RECOVERED = "steps of {} are back at their baseline since {:%H:%M:%S}Z"
+
+States = Mapping[str, SlowdownState]
+
+
+@dataclass
+class _RelatedFinding:
+    """A finding of the node's counters: its times, what it costs, and how it was last reported.
+
+    ``bare`` is the finding without impact and notes of this module; ``None`` after a restart,
+    until it is reported again.  ``cost`` is its impact and ``note`` the note on it.
+    """
+
+    first_ns: int
+    bare: Finding | None = None
+    resolved_ns: int | None = None
+    cost: Impact | None = None
+    note: str = ""
+
+    def shown(self) -> Finding | None:
+        """Return the finding with what it costs."""
+        if self.bare is None:
+            return None
+        notes = (*self.bare.notes, self.note) if self.note else self.bare.notes
+        return replace(self.bare, impact=self.cost, notes=notes)
+
+
+class RelatedFindings:
+    """Findings of other sources, by id."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, _RelatedFinding] = {}
+
+    def any_young(self, now_ns: int) -> bool:
+        """Return whether an open finding began less than a minute ago."""
+        return any(
+            related.resolved_ns is None and related.first_ns > now_ns - _YOUNG_S * NS_PER_SECOND
+            for related in self._known.values()
+        )
+
+    def explains(self, impact: Impact) -> bool:
+        """Return whether a finding began when this slowdown did."""
+        return any(_belongs(impact, related) for related in self._known.values())
+
+    def with_cost(self, update: FindingUpdate, states: States, now_ns: int) -> FindingUpdate:
+        """Return the update of another finding with what it costs jobs."""
+        if update.change is FindingChange.SUSPECTED:
+            return update
+        finding = update.finding
+        related = self._known.setdefault(finding.id, _RelatedFinding(finding.first_observed_ns))
+        related.first_ns = finding.first_observed_ns
+        related.bare = finding
+        if related.resolved_ns is None:
+            _evaluate(related, states, now_ns)
+        related.resolved_ns = now_ns if update.change is FindingChange.RESOLVED else None
+        return FindingUpdate(update.change, related.shown() or finding)
+
+    def refresh(self, reported: Iterable[str], states: States, now_ns: int) -> list[FindingUpdate]:
+        """Return updates of open findings whose cost became known, or is known better.
+
+        Those that were ``reported`` in this second are up to date.
+        """
+        self._forget(now_ns)
+        updates, current = [], set(reported)
+        for id_, related in self._known.items():
+            if related.resolved_ns is not None or id_ in current:
+                continue
+            before = related.cost, related.note
+            _evaluate(related, states, now_ns)
+            if not _is_news(before, (related.cost, related.note)):
+                related.cost, related.note = before
+            elif (shown := related.shown()) is not None:
+                updates.append(FindingUpdate(FindingChange.CHANGED, shown))
+        return updates
+
+    def open_ids(self) -> tuple[str, ...]:
+        """Return the ids of the open findings, the oldest first."""
+        open_ = {id_: each for id_, each in self._known.items() if each.resolved_ns is None}
+        return tuple(sorted(open_, key=lambda id_: (open_[id_].first_ns, id_)))
+
+    def save(self) -> StateTree:
+        """Return times and costs of the latest findings; their sources save the rest."""
+        latest = sorted(self._known.items(), key=lambda item: item[1].first_ns)[-_MOST_SAVED:]
+        return {
+            id_: {
+                "first": each.first_ns,
+                "resolved": each.resolved_ns or 0,
+                "cost": impact_tree(each.cost) if each.cost else None,
+                "note": each.note,
+            }
+            for id_, each in latest
+        }
+
+    @classmethod
+    def restored(cls, tree: StateTree, key: str) -> RelatedFindings:
+        """Return the findings at ``key``."""
+        related = cls()
+        for id_, row in named_sections(tree, key).items():
+            related._known[id_] = _RelatedFinding(
+                integer(row, "first"),
+                resolved_ns=integer(row, "resolved") or None,
+                cost=impact_of(row, "cost"),
+                note=text(row, "note"),
+            )
+        return related
+
+    def _forget(self, now_ns: int) -> None:
+        """Drop findings that ended more than a minute ago."""
+        least_ns = now_ns - _COVERED_S * NS_PER_SECOND
+        self._known = {
+            id_: each
+            for id_, each in self._known.items()
+            if each.resolved_ns is None or each.resolved_ns >= least_ns
+        }
+
+
+def _belongs(impact: Impact, related: _RelatedFinding) -> bool:
+    return -_AFTER_NS <= impact.since_ns - related.first_ns <= _BEFORE_NS
+
+
+def _evaluate(related: _RelatedFinding, states: States, now_ns: int) -> None:
+    """Set what the finding costs now, on the job that loses most by it, or a note on jobs."""
+    impacts = [
+        state.impact
+        for state in states.values()
+        if state.impact is not None and _belongs(state.impact, related)
+    ]
+    worst = max(impacts, key=lambda impact: impact.slowdown_percent, default=None)
+    if worst is not None:
+        related.cost, related.note = worst, ""
+    elif related.cost is not None:
+        related.note = _recovered_note(related.cost, states) or related.note
+    elif now_ns - related.first_ns >= STEADY_S * NS_PER_SECOND:
+        related.note = _steady_note(states) or related.note
+
+
+def _recovered_note(cost: Impact, states: States) -> str:
+    """Return the note that a job has recovered, if that was observed."""
+    state = states.get(cost.subject)
+    end = state.end if state else None
+    if end is None or end.since_ns != cost.since_ns or end.resolution is not Resolution.ENDED:
+        return ""
+    moment = datetime.fromtimestamp(end.end_ns // NS_PER_SECOND, UTC)
+    return _RECOVERED.format(cost.subject, moment)
+
+
+def _steady_note(states: States) -> str:
+    """Return the note, if every job with a readable step time has kept it."""
+    if not states or any(state.steady < STEADY_S for state in states.values()):
+        return ""
+    names = ", ".join(sorted(states))
+    return f"{_STEADY}: for {STEADY_S} s {names} kept the baseline step time"
+
+
+def _is_news(before: tuple[Impact | None, str], now: tuple[Impact | None, str]) -> bool:
+    """Return whether a cost or a note is new, or the cost is known better or clearly another."""
+    (cost_before, note_before), (cost, note) = before, now
+    if cost_before is None or cost is None or note_before != note:
+        return before != now
+    return cost.subject == cost_before.subject and is_news(cost_before, cost)
+
+
+def is_news(reported: Impact, now: Impact) -> bool:
+    """Return whether an impact is known from a longer window, or is clearly higher or lower."""
+    apart = now.low_percent > reported.high_percent or now.high_percent < reported.low_percent
+    return now.window_s > reported.window_s or apart

@@ -1,0 +1,172 @@
+"""What other findings cost: only slowdowns that began with them, and only while that is known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reveal_analyzer.heartbeat.related import RelatedFindings
+from reveal_analyzer.heartbeat.slowdown_state import STEADY_S, SlowdownEnd, SlowdownState
+from reveal_contract.finding import (
+    Finding,
+    FindingChange,
+    FindingUpdate,
+    Impact,
+    Resolution,
+    Severity,
+    State,
+)
+from reveal_contract.metric import Subsystem
+from reveal_contract.time_units import NS_PER_SECOND
+
+JOB, SECOND = "/train", NS_PER_SECOND
+BEGIN = 1_700_000_000 * SECOND
+OPENED, CHANGED, RESOLVED = FindingChange.OPENED, FindingChange.CHANGED, FindingChange.RESOLVED
+
+
+def impact(percent: float, since: int, window: int = 60, subject: str = JOB) -> Impact:
+    return Impact(
+        subject, percent, percent - 1, percent + 1, 1000 + 10 * percent, 1000.0,
+        BEGIN + since * SECOND, window, "cpu.subject.usage", 90,
+    )  # fmt: skip
+
+
+def slow(percent: float, since: int, window: int = 60, subject: str = JOB) -> SlowdownState:
+    state = SlowdownState(subject)
+    state.impact = impact(percent, since, window, subject)
+    state.since_ns = state.impact.since_ns
+    return state
+
+
+def finding(first: int, name: str = "network-1") -> Finding:
+    first_ns = BEGIN + first * SECOND
+    return Finding(
+        name, "n1", Subsystem.NETWORK, Severity.LOW, State.OPEN, first_ns, first_ns, "drops"
+    )  # fmt: skip
+
+
+def opened(
+    related: RelatedFindings, first: int, states: dict[str, SlowdownState], later: int = 5
+) -> Finding:
+    update = FindingUpdate(OPENED, finding(first))
+    return related.with_cost(update, states, BEGIN + (first + later) * SECOND).finding
+
+
+def test_an_old_slowdown_is_no_cost_of_a_later_finding() -> None:
+    states = {JOB: slow(20, since=1000)}
+    related = RelatedFindings()
+    assert opened(related, 4600, states).impact is None
+    end = FindingUpdate(RESOLVED, replace(finding(4600), state=State.RESOLVED))
+    assert related.with_cost(end, states, BEGIN + 4620 * SECOND).finding.impact is None
+
+
+@pytest.mark.parametrize(
+    ("since", "belongs"),
+    [(-120, False), (-50, False), (-40, True), (0, True), (14, True), (20, False), (300, False)],
+)
+def test_a_slowdown_belongs_to_a_finding_that_began_when_it_did(since: int, belongs: bool) -> None:
+    related = RelatedFindings()
+    first = 1000
+    assert (opened(related, first, {JOB: slow(9, first + since)}).impact is not None) is belongs
+    assert related.explains(impact(9, first + since)) is belongs
+
+
+def test_the_job_that_loses_most_by_it_is_shown_and_not_one_that_was_slow_before() -> None:
+    states = {
+        JOB: slow(5, 1002),
+        "/eval": slow(8, 1003, subject="/eval"),
+        "/old": slow(70, 10, subject="/old"),
+    }
+    cost = opened(RelatedFindings(), 1000, states).impact
+    assert cost is not None
+    assert cost.subject == "/eval"
+
+
+def test_a_cost_that_becomes_known_later_is_reported_once() -> None:
+    related, states = RelatedFindings(), {JOB: SlowdownState(JOB)}
+    assert opened(related, 1000, states).impact is None
+    assert related.refresh((), states, BEGIN + 1010 * SECOND) == []
+    states[JOB] = slow(12, 1001, window=10)
+    (update,) = related.refresh((), states, BEGIN + 1015 * SECOND)
+    assert (update.change, update.finding.impact) == (CHANGED, states[JOB].impact)
+    assert related.refresh((), states, BEGIN + 1016 * SECOND) == []
+    states[JOB].impact = impact(12.4, 1001, window=30)
+    assert len(related.refresh((), states, BEGIN + 1040 * SECOND)) == 1
+
+
+def test_a_cost_that_is_clearly_another_now_is_reported() -> None:
+    related, states = RelatedFindings(), {JOB: slow(12, 1001)}
+    opened(related, 1000, states)
+    states[JOB].impact = impact(40, 1001)
+    (update,) = related.refresh((), states, BEGIN + 1100 * SECOND)
+    assert update.finding.impact == states[JOB].impact
+
+
+def test_a_job_that_recovered_is_noted_and_its_cost_stays() -> None:
+    related, states = RelatedFindings(), {JOB: slow(12, 1001)}
+    opened(related, 1000, states)
+    state = SlowdownState(JOB)
+    state.end = SlowdownEnd(BEGIN + 1001 * SECOND, BEGIN + 1100 * SECOND, Resolution.ENDED)
+    (update,) = related.refresh((), {JOB: state}, BEGIN + 1101 * SECOND)
+    assert update.finding.impact is not None
+    assert update.finding.notes == ("steps of /train are back at their baseline since 22:31:40Z",)
+    assert related.refresh((), {JOB: state}, BEGIN + 1102 * SECOND) == []
+
+
+def test_a_job_that_is_no_longer_read_did_not_recover() -> None:
+    related = RelatedFindings()
+    opened(related, 1000, {JOB: slow(12, 1001)})
+    state = SlowdownState(JOB)
+    state.end = SlowdownEnd(BEGIN + 1001 * SECOND, BEGIN + 1100 * SECOND, Resolution.UNOBSERVED)
+    assert related.refresh((), {JOB: state}, BEGIN + 1101 * SECOND) == []
+
+
+def test_nothing_is_added_to_a_finding_that_is_over() -> None:
+    related = RelatedFindings()
+    opened(related, 1000, {})
+    end = FindingUpdate(RESOLVED, replace(finding(1000), state=State.RESOLVED))
+    related.with_cost(end, {}, BEGIN + 1050 * SECOND)
+    states = {JOB: slow(12, 1010)}
+    assert related.refresh((), states, BEGIN + 1060 * SECOND) == []
+    again = related.with_cost(end, states, BEGIN + 1070 * SECOND)
+    assert again.finding.impact is None
+
+
+def test_a_finding_explains_a_slowdown_for_a_minute_after_its_end() -> None:
+    related = RelatedFindings()
+    opened(related, 1000, {})
+    end = FindingUpdate(RESOLVED, replace(finding(1000), state=State.RESOLVED))
+    related.with_cost(end, {}, BEGIN + 1050 * SECOND)
+    related.refresh((), {}, BEGIN + 1110 * SECOND)
+    assert related.explains(impact(12, 1001))
+    related.refresh((), {}, BEGIN + 1111 * SECOND)
+    assert not related.explains(impact(12, 1001))
+
+
+def test_a_finding_is_young_for_a_minute() -> None:
+    related = RelatedFindings()
+    opened(related, 1000, {})
+    assert related.any_young(BEGIN + 1059 * SECOND)
+    assert not related.any_young(BEGIN + 1060 * SECOND)
+
+
+def test_a_restart_keeps_costs_and_reports_no_finding_that_it_has_not_seen() -> None:
+    related, states = RelatedFindings(), {JOB: slow(12, 1001)}
+    opened(related, 1000, states)
+    after = RelatedFindings.restored({"related": related.save()}, "related")
+    calm = {JOB: SlowdownState(JOB)}
+    assert after.refresh((), calm, BEGIN + 1100 * SECOND) == []
+    assert after.explains(impact(12, 1001))
+    update = FindingUpdate(CHANGED, finding(1000))
+    assert after.with_cost(update, calm, BEGIN + 1101 * SECOND).finding.impact == impact(12, 1001)
+
+
+def test_jobs_that_keep_their_steps_are_noted_after_a_minute() -> None:
+    related, steady = RelatedFindings(), SlowdownState(JOB)
+    steady.steady = STEADY_S
+    opened(related, 1000, {JOB: steady})
+    assert related.refresh((), {JOB: steady}, BEGIN + 1059 * SECOND) == []
+    (update,) = related.refresh((), {JOB: steady}, BEGIN + 1060 * SECOND)
+    (note,) = update.finding.notes
+    assert note == "changed, job not slowed: for 60 s /train kept the baseline step time"
