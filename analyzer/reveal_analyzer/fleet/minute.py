@@ -176,7 +176,7 @@ class MinuteData:
         means = {
             key: total / seconds
             for key, (total, seconds, existed) in totals.items()
-            if seconds >= _LEAST_READ * existed
+            if seconds and seconds >= _LEAST_READ * existed
         }
         return means | {
             (STEP, subject): period * NS_PER_SECOND for subject, period in self.periods.items()
