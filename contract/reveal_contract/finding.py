@@ -29,6 +29,15 @@ class State(StrEnum):
     RESOLVED = "Resolved"
 
 
+class Resolution(StrEnum):
+    """Why a finding was resolved; empty while it is open."""
+
+    NONE = ""
+    ENDED = "Ended"  # its evidence was observed to be normal again
+    UNOBSERVED = "Unobserved"  # its evidence is no longer read: whether it lasts is unknown
+    STOPPED = "Stopped"  # watching ended while it was open
+
+
 class FindingChange(StrEnum):
     """One step in the life of a finding."""
 
@@ -163,7 +172,8 @@ class Finding:
     """An episode with its attribution; its rows have camelCase keys.
 
     ``pods`` and ``subjects`` cause it, the largest share first.  ``victims`` suffer from it
-    (``namespace/name`` of a pod), where a known cause says how to recognize them.
+    (``namespace/name`` of a pod), where a known cause says how to recognize them.  ``resolution``
+    says why a resolved finding ended.
     """
 
     id: str
@@ -189,6 +199,7 @@ class Finding:
     peers: Peers | None = None
     impact: Impact | None = None
     victims: tuple[str, ...] = ()
+    resolution: Resolution = Resolution.NONE
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSONL row: camelCase keys as in the AnomalyReport, times in RFC 3339."""
@@ -217,6 +228,8 @@ class Finding:
             row["impact"] = self.impact.to_dict()
         if self.resolved_ns is not None:
             row["resolvedTime"] = rfc3339(self.resolved_ns)
+        if self.resolution:
+            row["resolution"] = self.resolution.value
         if self.peers is not None:
             row["peers"] = _camel(self.peers)
         if self.victims:

@@ -18,6 +18,7 @@ from reveal_contract.finding import (
     Method,
     Peers,
     Pod,
+    Resolution,
     Severity,
     State,
     Subject,
@@ -46,6 +47,7 @@ FULL = replace(
     impact=Impact(
         "/train", 9.14, 8.04, 10.24, 1716.4, 1572.7, NOW_NS, 30, "cpu.subject.usage.fine", 88
     ),
+    resolution=Resolution.ENDED,
 )
 
 
@@ -55,7 +57,7 @@ def test_the_row_has_the_fields_of_an_anomaly_report() -> None:
         "id": "cpu-1", "kind": "Anomaly", "nodeName": "n1", "scope": "Node",
         "subsystem": "CPU", "subsystems": ["CPU", "Memory"], "severity": "High", "state": "Open",
         "firstSeenTime": "2023-11-14T22:13:20.123Z", "lastSeenTime": "2023-11-14T22:13:21.123Z",
-        "resolvedTime": "2023-11-14T22:13:25.123Z", "claim": "CPU is slow",
+        "resolvedTime": "2023-11-14T22:13:25.123Z", "resolution": "Ended", "claim": "CPU is slow",
         "hypothesis": {
             "name": "CpuContention", "confidencePercent": 80, "remediation": "move the neighbour",
         },
@@ -85,7 +87,7 @@ def test_the_row_has_the_fields_of_an_anomaly_report() -> None:
 
 def test_a_bare_finding_has_every_field_but_its_end_peers_and_impact() -> None:
     row = BARE.to_dict()
-    assert set(row) == set(FULL.to_dict()) - {"resolvedTime", "peers", "impact"}
+    assert set(row) == set(FULL.to_dict()) - {"resolvedTime", "resolution", "peers", "impact"}
     assert row["hypothesis"] is None
     assert row["pods"] == row["evidence"] == []
 
