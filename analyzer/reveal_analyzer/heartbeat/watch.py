@@ -97,7 +97,7 @@ class StepWatch:
     def save(self) -> StateTree:
         """Return the rhythms and references of the jobs, and the last slice."""
         boot, sequence = self._last or (b"", 0)
-        jobs = {
+        jobs: dict[str, StateTree] = {
             subject: {"rhythm": rhythm, "busy": self._series.usage(subject)}
             for subject, tracker in self._trackers.items()
             if (rhythm := tracker.save()) is not None
