@@ -10,7 +10,6 @@ import dataclasses
 import types
 from collections.abc import Mapping
 from enum import StrEnum
-from functools import lru_cache
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from reveal_analyzer.state.tree import (
@@ -46,7 +45,6 @@ def restore_record(cls: type[_Record], tree: StateTree) -> _Record:
     return cls(**values)
 
 
-@lru_cache(maxsize=64)
 def _hints(cls: type[Any]) -> tuple[tuple[dataclasses.Field[Any], Any], ...]:
     hints = get_type_hints(cls)
     return tuple((each, hints[each.name]) for each in dataclasses.fields(cls))

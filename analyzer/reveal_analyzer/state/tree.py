@@ -124,7 +124,7 @@ def finite_array(
 ) -> NDArray[_Scalar]:
     """Return what ``array`` returns; every number is finite."""
     values = array(tree, key, dtype, shape)
-    if not np.isfinite(values).all():  # type: ignore[call-overload]
+    if not np.isfinite(values).all():
         raise _unfit(key, "an array of finite numbers")
     return values
 
