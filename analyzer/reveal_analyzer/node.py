@@ -51,7 +51,8 @@ _LASTS_NOTE = (
 
 # sections of the saved state that are left out, in this order, if it is too large
 OPTIONAL_STATE: tuple[Path, ...] = (("live", "regimes"), ("live", "before"))
-_BASELINE = frozenset({"live", "jobs", "job_starts"})  # how the node is when nothing is wrong
+# how the node is when nothing is wrong; jobs may be others in another scan
+_BASELINE = frozenset({"live", "job_starts"})
 
 Matches = list[SignatureMatch]
 
@@ -172,7 +173,7 @@ class NodeAnalyzer:
 
     def _stateful(self) -> dict[str, Stateful]:
         """Return the parts whose state is saved, in the order in which they are restored."""
-        return {"clock": self._clock, "job_starts": self._job_starts}
+        return {"clock": self._clock, "job_starts": self._job_starts, "jobs": self._jobs}
 
     @property
     def learning(self) -> bool:

@@ -127,7 +127,7 @@ class JobMonitor:
             for update in updates
         ]
         return result + [
-            FindingUpdate(FindingChange.CHANGED, self._shown(each))
+            FindingUpdate(FindingChange.CHANGED, self._displayed(each))
             for each in self._slowdowns.values()
         ]
 
@@ -208,16 +208,16 @@ class JobMonitor:
         if not is_news(slowdown.reported, impact):
             return None
         slowdown.reported = impact
-        return FindingUpdate(FindingChange.CHANGED, self._shown(slowdown))
+        return FindingUpdate(FindingChange.CHANGED, self._displayed(slowdown))
 
     def _open(self, impact: Impact, now_ns: int) -> FindingUpdate:
         trace = self._recent.around(impact.since_ns)
         onset = OnsetEvidence(trace, self._rules, self._history)
         base = base_finding(self._node, impact, onset, now_ns)
         slowdown = self._slowdowns[impact.subject] = _Slowdown(base, impact, impact)
-        return FindingUpdate(FindingChange.OPENED, self._shown(slowdown))
+        return FindingUpdate(FindingChange.OPENED, self._displayed(slowdown))
 
-    def _shown(self, slowdown: _Slowdown) -> Finding:
+    def _displayed(self, slowdown: _Slowdown) -> Finding:
         """Return the open finding of a slowdown, which refers to those that are open with it."""
         finding = with_impact(slowdown.base, slowdown.impact)
         slowdowns = (each.base.id for each in self._slowdowns.values() if each is not slowdown)

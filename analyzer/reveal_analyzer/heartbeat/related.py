@@ -42,7 +42,7 @@ class _RelatedFinding:
     cost: Impact | None = None
     note: str = ""
 
-    def shown(self) -> Finding | None:
+    def displayed(self) -> Finding | None:
         """Return the finding with what it costs."""
         if self.bare is None:
             return None
@@ -78,7 +78,7 @@ class RelatedFindings:
         if related.resolved_ns is None:
             _evaluate(related, states, now_ns)
         related.resolved_ns = now_ns if update.change is FindingChange.RESOLVED else None
-        return FindingUpdate(update.change, related.shown() or finding)
+        return FindingUpdate(update.change, related.displayed() or finding)
 
     def refresh(self, reported: Iterable[str], states: States, now_ns: int) -> list[FindingUpdate]:
         """Return updates of open findings whose cost became known, or is known better.
@@ -94,8 +94,8 @@ class RelatedFindings:
             _evaluate(related, states, now_ns)
             if not _is_news(before, (related.cost, related.note)):
                 related.cost, related.note = before
-            elif (shown := related.shown()) is not None:
-                updates.append(FindingUpdate(FindingChange.CHANGED, shown))
+            elif (displayed := related.displayed()) is not None:
+                updates.append(FindingUpdate(FindingChange.CHANGED, displayed))
         return updates
 
     def open_ids(self) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from reveal_analyzer.node import NodeAnalyzer
+from reveal_analyzer.state.codec import Position, SavedState, decode, encode
 from reveal_contract.finding import FindingUpdate, State
 from reveal_contract.metric import Subsystem
 from reveal_contract.settings import AnalyzerSettings
@@ -96,6 +97,21 @@ def test_a_clock_that_is_set_during_a_slowdown_changes_none_of_its_times(step: i
     assert last.first_observed_ns <= last.last_observed_ns <= last.resolved_ns
     lasted = (last.resolved_ns - last.first_observed_ns) / NS_PER_SECOND
     assert OVER - ONSET - 5 <= lasted <= OVER - ONSET + 25
+
+
+def test_an_analyzer_that_restarts_goes_on_with_the_same_slowdown() -> None:
+    judge, watched, updates = analyzer(), node(12), []
+    for message in watched.slices(lambda _: QUIET):
+        if message.sequence == 240:
+            position = Position("n1", message.boot, 239, message.start_ns)
+            data = encode(SavedState(position, 1, judge.save()))
+            judge = analyzer()
+            judge.restore(decode(data).tree)
+        updates += judge.analyze(message, watched.table)
+    changes = [update.change.value for update in updates]
+    assert (changes[0], changes[-1]) == ("Opened", "Resolved")
+    assert set(changes[1:-1]) <= {"Changed"}
+    assert len({update.finding.id for update in updates}) == 1
 
 
 def test_the_papers_mode_has_no_heartbeats() -> None:

@@ -219,7 +219,7 @@ def played(
 
 
 @pytest.mark.parametrize("lost", [1, 3, 4, 20, 50])
-def test_a_gap_in_the_slices_ends_no_slowdown_and_opens_no_second_one(lost: int) -> None:
+def test_a_gap_in_the_slices_neither_ends_a_slowdown_nor_opens_another(lost: int) -> None:
     node = HeartbeatNode({JOB: lasting(20)}, 260 + lost + 60)
     monitor, updates = played(node, range(260, 260 + lost))
     changes = [update.change for _, update in updates]
@@ -325,7 +325,7 @@ def test_an_old_slowdown_is_no_cost_of_a_later_finding() -> None:
     assert found.finding.impact is None
 
 
-def test_a_slowdown_refers_to_what_is_open_at_the_same_time() -> None:
+def test_a_slowdown_refers_to_what_else_is_open() -> None:
     def earlier(second: int) -> Sequence[FindingUpdate]:
         return [FindingUpdate(FindingChange.OPENED, other(second))] if second == 50 else ()
 

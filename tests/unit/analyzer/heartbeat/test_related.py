@@ -72,7 +72,7 @@ def test_a_slowdown_belongs_to_a_finding_that_began_when_it_did(since: int, belo
     assert related.explains(impact(9, first + since)) is belongs
 
 
-def test_the_job_that_loses_most_by_it_is_shown_and_not_one_that_was_slow_before() -> None:
+def test_the_cost_is_that_of_the_job_that_loses_most_by_it_and_was_not_slow_before() -> None:
     states = {
         JOB: slow(5, 1002),
         "/eval": slow(8, 1003, subject="/eval"),
@@ -151,7 +151,7 @@ def test_a_finding_is_young_for_a_minute() -> None:
     assert not related.any_young(BEGIN + 1060 * SECOND)
 
 
-def test_a_restart_keeps_costs_and_reports_no_finding_that_it_has_not_seen() -> None:
+def test_a_restart_keeps_costs_and_reports_no_finding_that_is_not_observed_yet() -> None:
     related, states = RelatedFindings(), {JOB: slow(12, 1001)}
     opened(related, 1000, states)
     after = RelatedFindings.restored({"related": related.save()}, "related")
