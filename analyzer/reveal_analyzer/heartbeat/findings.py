@@ -24,7 +24,7 @@ from reveal_analyzer.heartbeat.slowdown_state import SlowdownEnd, SlowdownState
 from reveal_analyzer.heartbeat.tracker import StepTime
 from reveal_analyzer.heartbeat.watch import StepWatch
 from reveal_analyzer.hypotheses.model import HypothesisRule
-from reveal_analyzer.state.finding_tree import finding_of, finding_tree, impact_of, impact_tree
+from reveal_analyzer.state.records import restore_record, save_record
 from reveal_analyzer.state.tree import StateError, StateTree, named_sections, section
 from reveal_analyzer.subjects.culprits import SubjectHistory
 from reveal_contract.channels import Channel, ChannelTable
@@ -47,18 +47,19 @@ class _Slowdown:
     def save(self) -> StateTree:
         """Return it as a tree."""
         return {
-            "finding": finding_tree(self.base),
-            "reported": impact_tree(self.reported),
-            "impact": impact_tree(self.impact),
+            "finding": save_record(self.base),
+            "reported": save_record(self.reported),
+            "impact": save_record(self.impact),
         }
 
     @classmethod
     def restored(cls, tree: StateTree) -> _Slowdown:
         """Return the slowdown of a tree."""
-        reported, impact = impact_of(tree, "reported"), impact_of(tree, "impact")
-        if reported is None or impact is None:
-            raise StateError("a slowdown must have an impact")
-        return cls(finding_of(tree, "finding"), reported, impact)
+        return cls(
+            restore_record(Finding, section(tree, "finding")),
+            restore_record(Impact, section(tree, "reported")),
+            restore_record(Impact, section(tree, "impact")),
+        )
 
 
 class JobMonitor:

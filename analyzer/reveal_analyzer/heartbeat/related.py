@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from reveal_analyzer.heartbeat.slowdown_state import STEADY_S, SlowdownState
-from reveal_analyzer.state.finding_tree import impact_of, impact_tree
+from reveal_analyzer.state.records import restore_optional, save_record
 from reveal_analyzer.state.tree import StateTree, integer, named_sections, text
 from reveal_contract.finding import Finding, FindingChange, FindingUpdate, Impact, Resolution
 from reveal_contract.time_units import NS_PER_SECOND
@@ -110,7 +110,7 @@ class RelatedFindings:
             id_: {
                 "first": each.first_ns,
                 "resolved": each.resolved_ns or 0,
-                "cost": impact_tree(each.cost) if each.cost else None,
+                "cost": save_record(each.cost) if each.cost else None,
                 "note": each.note,
             }
             for id_, each in latest
@@ -124,7 +124,7 @@ class RelatedFindings:
             related._known[id_] = _RelatedFinding(
                 integer(row, "first"),
                 resolved_ns=integer(row, "resolved") or None,
-                cost=impact_of(row, "cost"),
+                cost=restore_optional(Impact, row, "cost"),
                 note=text(row, "note"),
             )
         return related

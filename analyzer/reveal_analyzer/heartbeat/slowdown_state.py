@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from reveal_analyzer.heartbeat.reference import WindowReading
 from reveal_analyzer.heartbeat.tracker import StepTime
-from reveal_analyzer.state.finding_tree import impact_of, impact_tree
+from reveal_analyzer.state.records import restore_optional, save_record
 from reveal_analyzer.state.tree import StateTree, integer
 from reveal_contract.finding import Impact, Resolution
 from reveal_contract.time_units import NS_PER_SECOND
@@ -89,7 +89,7 @@ class SlowdownState:
         """Return the counters and the current slowdown; readings of the last seconds are left."""
         return {
             "since": self.since_ns,
-            "impact": impact_tree(self.impact) if self.impact else None,
+            "impact": save_record(self.impact) if self.impact else None,
             "steady": self.steady,
             "slow": self._slow,
             "calm": self._calm,
@@ -104,7 +104,7 @@ class SlowdownState:
         state = cls(subject)
         if tree.get("since") is not None:
             state.since_ns = integer(tree, "since")
-            state.impact = impact_of(tree, "impact")
+            state.impact = restore_optional(Impact, tree, "impact")
         state.steady, state._slow = integer(tree, "steady"), integer(tree, "slow")
         state._calm, state._lost = integer(tree, "calm"), integer(tree, "lost")
         state.read_ns, state._last_ns = integer(tree, "read"), integer(tree, "last")

@@ -19,6 +19,7 @@ from reveal_analyzer.state.tree import (
     flag,
     integer,
     number,
+    section,
     text,
 )
 
@@ -43,6 +44,11 @@ def restore_record(cls: type[_Record], tree: StateTree) -> _Record:
         if each.name in tree or not _has_default(each)
     }
     return cls(**values)
+
+
+def restore_optional(cls: type[_Record], tree: StateTree, key: str) -> _Record | None:
+    """Return the dataclass at ``key``; ``None`` where there is none."""
+    return None if tree.get(key) is None else restore_record(cls, section(tree, key))
 
 
 def _hints(cls: type[Any]) -> tuple[tuple[dataclasses.Field[Any], Any], ...]:
