@@ -26,7 +26,7 @@ from reveal_analyzer.state.checkpoints import INTERVAL_S, Checkpoints, first_sav
 from reveal_analyzer.state.codec import Path, Position
 from reveal_analyzer.state.tree import StateTree, section
 from reveal_analyzer.stream.reader import Received, StreamReader
-from reveal_analyzer.telemetry.snapshot import NodeSnapshot, Snapshot
+from reveal_analyzer.telemetry.snapshot import SILENT_SECONDS, NodeSnapshot, Snapshot
 from reveal_contract.channels import ChannelTable
 from reveal_contract.finding import FindingChange, FindingUpdate
 from reveal_contract.names import shard
@@ -43,6 +43,10 @@ _HAND_OVER_SECONDS = 0.5  # for saving, of each renewal of the leases, which las
 _CLOSE_SECONDS = 2.5  # for saving; what is not saved then is at most a minute old
 _RESTORE_SECONDS = 0.1  # for silent nodes, of a turn in which no slice came
 _FAILS_AGAIN_SECONDS = 600.0  # between two failures: the saved state may be the reason
+_FAILED = "the analysis of its node failed and was reset; whether it lasts is unknown"
+_SILENT = (
+    f"its node has sent nothing for {SILENT_SECONDS / 60:.0f} minutes; whether it lasts is unknown"
+)
 _LOG_AGAIN_SECONDS = 60.0  # a node that fails every second does not fill the log
 
 
@@ -79,6 +83,7 @@ class _Node:
     since_s: float
     save_due_s: float
     position: Position | None = None  # its last slice
+    lost: bool = False  # it is silent, and its findings were given up
     replaying: bool = False  # what is open was reported by another analyzer, not yet by this one
     configuration: ConfigurationTracker = field(default_factory=ConfigurationTracker)
 
@@ -117,7 +122,7 @@ class Worker:
         self._checkpoints = Checkpoints(reader.states, optional_state)
         self._hand_over_until = 0.0
         self._facts = FactsFeed(reader.connection.client)
-        self._facts_due = self._silent_due = 0.0
+        self._facts_due = self._silent_due = self._disconnected_s = 0.0
         self._garbage = GarbageControl(time.monotonic())
         reader.before_hand_over(self._save_shard)
         metrics.watch(self._status)
@@ -284,6 +289,7 @@ class Worker:
         self._garbage.note_dropped()
         self._facts.drop(name)
         self._metrics.node_failures.inc()
+        self._forget_findings(name, _FAILED)
         again = now - self._failed.get(name, -math.inf) < _FAILS_AGAIN_SECONDS
         self._failed[name] = now
         if again:
@@ -341,10 +347,30 @@ class Worker:
         if now < self._silent_due:
             return
         self._silent_due, oldest = now + _SILENT_SECONDS, now - FORGET_SECONDS
+        self._lose_silent(now)
         gone = [name for name, node in self._nodes.items() if node.last_slice_s < oldest]
         if gone:
             self._forget(gone)
             self._checkpoints.delete(gone)
+
+    def _lose_silent(self, now: float) -> None:
+        """Give up the findings of nodes that have sent nothing for a while."""
+        if not self.connected:
+            self._disconnected_s = now  # without Redis no node is heard
+        for name, node in self._nodes.items():
+            heard_s = max(node.last_slice_s, self._disconnected_s)
+            silent = now - heard_s >= SILENT_SECONDS
+            if silent and not node.lost:
+                self._forget_findings(name, _SILENT)
+            node.lost = silent
+
+    def _forget_findings(self, node: str, lost: str = "") -> None:
+        for sink in self._sinks:
+            try:
+                sink.forget(node, lost)
+            except Exception:
+                self._metrics.sink_failures.labels(type(sink).__name__).inc()
+                log.exception("%s could not forget node %s", type(sink).__name__, node)
 
     def _forget(self, nodes: Iterable[str]) -> None:
         for node in nodes:
@@ -354,7 +380,7 @@ class Worker:
             self._failed.pop(node, None)
             self._failure_logged.pop(node, None)
             self._facts.drop(node)
-            self._metrics.forget(node)
+            self._forget_findings(node)
             if self._fleet is not None:
                 self._fleet.drop(node)
 

@@ -63,6 +63,7 @@ def check(installed: Cluster, account: str) -> None:
 
 @pytest.mark.timeout(240)
 def test_operator(installed: Cluster) -> None:
+    _leave_a_condition(installed)
     with installed.operator("--sweep-seconds", "1") as operator:
         try:
             _operate(installed)
@@ -74,6 +75,7 @@ def test_operator(installed: Cluster) -> None:
 def _operate(installed: Cluster) -> None:
     """Children come and go, a profile is rejected twice, a report is old, pods are missing."""
     kube = installed.kube
+    wait_for(lambda: not _node_condition(installed), 30, "no report supports the condition")
     installed.apply_profile("one", **ON_THE_NODE, analyzer={"replicas": 2})
     installed.apply_profile("two", **ON_THE_NODE)
     budget = ("policy/v1", "PodDisruptionBudget", "reveal-analyzer-one", NAMESPACE)
@@ -100,6 +102,14 @@ def _operate(installed: Cluster) -> None:
         return Right("", "pods", "list") in asked.granted
 
     wait_for(looked, INSPECTED_S, "a look at why the collectors' pods are missing")
+
+
+def _leave_a_condition(installed: Cluster) -> None:
+    """As an analyzer of a deleted profile does."""
+    left = {"type": "RevealAnomaly", "status": "True", "reason": "CPUHigh", "message": "left"}
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE}}
+    installed.kube.patch(node, {"status": {"conditions": [left]}}, "status")
+    assert _node_condition(installed)
 
 
 def _is_another(installed: Cluster, uid: str) -> bool:

@@ -33,6 +33,9 @@ class OperatorApi(Protocol):
     def merge(self, kind: str, name: str, namespace: str, patch: Manifest) -> Object:
         """Send a JSON merge patch (RFC 7396)."""
 
+    def remove_node_condition(self, name: str) -> None:
+        """Remove our condition from a Node; a node that is gone has none."""
+
     def delete(
         self, kind: str, name: str, namespace: str = "", *, uid: str, version: str = ""
     ) -> bool:

@@ -35,11 +35,13 @@ from reveal_operator.inspection import WorkloadInspector
 from reveal_operator.kube import KubernetesClient
 from reveal_operator.metrics import OperatorMetrics
 from reveal_operator.neighbors import Neighbors
+from reveal_operator.node_conditions import NodeConditionSweep
 from reveal_operator.owned_objects import OwnedObjects
 from reveal_operator.plan import PlanCache
 from reveal_operator.reconcile import Reconciler
 from reveal_operator.reports import ReportIndex, ReportWatcher
 from reveal_operator.retention import SWEEP_S, Retention
+from reveal_operator.silence import SilenceTracker
 from reveal_operator.spec import Defaults
 from reveal_operator.status import StatusWriter
 from reveal_operator.workqueue import KeyedQueue, work
@@ -88,6 +90,7 @@ class Operator:
             statuses=StatusWriter(api, self._metrics),
             inspector=WorkloadInspector(api, self._namespace),
             neighbors=Neighbors(api),
+            silence=SilenceTracker(),
             reports=self._reports,
             events=self._events,
             metrics=self._metrics,
@@ -104,6 +107,7 @@ class Operator:
         self._serve()
         follower = ReportWatcher(self._api, self._reports, loop)
         follower.start()
+        conditions = NodeConditionSweep(self._api)
         retention = Retention(self._api, self._reports, self._reconcile.limits, self._metrics)
         tasks: list[asyncio.Task[Any]] = [
             asyncio.create_task(part)
@@ -112,6 +116,7 @@ class Operator:
                 self._resync(),
                 self._events.run(),
                 retention.run(self._options.sweep_s),
+                conditions.run(self._options.sweep_s),
                 self._health.beat(),
                 self._watch_forever(),
                 self._stopping.wait(),

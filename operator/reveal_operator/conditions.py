@@ -22,6 +22,7 @@ SPEC_ACCEPTED = "SpecAccepted"
 COLLECTORS_AVAILABLE = "CollectorsAvailable"
 ANALYZER_AVAILABLE = "AnalyzerAvailable"
 STREAM_REACHABLE = "StreamReachable"
+NODES_REPORTING = "NodesReporting"
 DEGRADED = "Degraded"
 LEARNING = "Learning"
 
@@ -29,7 +30,8 @@ TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
 MAX_MESSAGE = 2048  # bytes; the schema in crds/
 NODES_OVERLAP = "NodesOverlap"
 STARTING = "Starting"
-# one collector in so many may be missing: in a large cluster some nodes are always down
+NODES_SILENT = "NodesSilent"
+# one node in so many may be missing: in a large cluster some nodes are always down
 TOLERATED = 10
 # reasons of a profile that only needs time, or nodes: nobody has to act
 _QUIET = frozenset((STARTING, "Pending", "Paused", "NoNodes", "NotCreated"))
@@ -51,6 +53,8 @@ class ConditionInputs:
     ``rejected`` is an invalid spec, ``refused`` an object that the API server refused.
     ``collectors`` and ``analyzer`` are None where there is no such object; their failure is None
     where the pods were not inspected.  ``telemetry`` is the analyzer's part of the status.
+    ``settling`` is the status that ``NodesReporting`` keeps while nodes are silent only for a
+    moment, "" once that lasts.
     """
 
     generation: int
@@ -62,7 +66,22 @@ class ConditionInputs:
     analyzer: Workload | None = None
     analyzer_failure: Failure | None = None
     telemetry: Mapping[str, Any] | None = None
+    settling: str = ""
     overlaps: tuple[ProfileOverlap, ...] = ()
+
+    @property
+    def trusted_telemetry(self) -> Mapping[str, Any]:
+        """The telemetry, empty where no analyzer works that could have written it lately."""
+        works = self.analyzer is not None and self.analyzer.available
+        return (self.telemetry or {}) if works else {}
+
+    @property
+    def silent_nodes(self) -> int:
+        """How many of the desired nodes do not report; 0 where that is not known."""
+        telemetry = self.trusted_telemetry
+        if self.collectors is None or "nodesReporting" not in telemetry:
+            return 0
+        return max(0, self.collectors.desired - int(telemetry["nodesReporting"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +107,13 @@ def conditions(facts: ConditionInputs, before: Sequence[Condition], now: str) ->
 
 def evaluate(facts: ConditionInputs) -> list[ConditionCheck]:
     """Return all checks, Ready first."""
-    analyzer = analyzer_available(facts)
-    # without an analyzer the telemetry is old
-    trusted = facts.telemetry if analyzer.status == TRUE else None
+    trusted = facts.trusted_telemetry or None
     parts = [
         spec_accepted(facts),
         collectors_available(facts),
-        analyzer,
+        analyzer_available(facts),
         stream_reachable(trusted),
+        nodes_reporting(facts),
     ]
     return [ready(facts, parts), *parts, degraded(facts, trusted), learning(trusted)]
 
@@ -109,7 +127,7 @@ def ready(facts: ConditionInputs, parts: Sequence[ConditionCheck]) -> ConditionC
         for check in checks:
             if check.status == status:
                 return ConditionCheck(READY, status, check.reason, check.message)
-    nodes = facts.collectors.ready if facts.collectors else 0
+    nodes = facts.trusted_telemetry.get("nodesReporting", 0)
     if facts.paused:
         message = "paused: it works as configured last, changes are not applied"
         return ConditionCheck(READY, TRUE, "Paused", message)
@@ -171,9 +189,34 @@ def stream_reachable(telemetry: Mapping[str, Any] | None) -> ConditionCheck:
     return ConditionCheck(STREAM_REACHABLE, FALSE, "Unreachable", message)
 
 
+def nodes_reporting(facts: ConditionInputs) -> ConditionCheck:
+    """Return whether the analyzer receives samples of at least nine of ten desired nodes.
+
+    A collector that cannot reach Redis looks healthy to the kubelet: only here it is missing.
+    """
+    telemetry, workload = facts.trusted_telemetry, facts.collectors
+    if workload is None or "nodesReporting" not in telemetry:
+        return ConditionCheck(NODES_REPORTING, UNKNOWN, *_NO_TELEMETRY)
+    silent = facts.silent_nodes
+    message = f"{telemetry['nodesReporting']} of {workload.desired} nodes report"
+    if not silent:
+        return ConditionCheck(NODES_REPORTING, TRUE, "Reporting", message)
+    if facts.settling:
+        return ConditionCheck(NODES_REPORTING, facts.settling, STARTING, message)
+    message += f": no samples of the others arrive; {_SILENT_HINT}"
+    if silent > workload.desired // TOLERATED:
+        return ConditionCheck(NODES_REPORTING, FALSE, NODES_SILENT, message)
+    return ConditionCheck(NODES_REPORTING, TRUE, "MostReporting", message)
+
+
 def degraded(facts: ConditionInputs, telemetry: Mapping[str, Any] | None) -> ConditionCheck:
     """Return whether something is missing or done twice, although the whole works."""
-    losses = [*_overlaps(facts.overlaps), *_missing_pods(facts), *_degradations(telemetry)]
+    losses = [
+        *_overlaps(facts.overlaps),
+        *_missing_pods(facts),
+        *_silent_nodes(facts),
+        *_degradations(telemetry),
+    ]
     if losses:
         message = "; ".join(loss.message for loss in losses)
         return ConditionCheck(DEGRADED, TRUE, losses[0].reason, message)
@@ -220,6 +263,9 @@ def is_failing(condition: Condition) -> bool:
 
 
 _NO_TELEMETRY = ("TelemetryPending", "the analyzer has not reported yet")
+_SILENT_HINT = (
+    "if their collectors run, they cannot reach Redis or cannot read the node: see their logs"
+)
 
 
 def _absent(facts: ConditionInputs, what: str) -> tuple[str, str, str]:
@@ -267,6 +313,18 @@ def _missing_pods(facts: ConditionInputs) -> list[Failure]:
             message = f"{missing} of {workload.desired} {word} are not available"
             losses.append(Failure(reason, f"{message}: {failure.message}" if failure else message))
     return losses
+
+
+def _silent_nodes(facts: ConditionInputs) -> list[Failure]:
+    """Return the nodes that do not report although their collectors are available."""
+    workload = facts.collectors
+    if workload is None or facts.settling:
+        return []
+    silent = facts.silent_nodes - max(0, workload.desired - workload.available)
+    if silent <= 0:
+        return []
+    message = f"{silent} of {workload.available} nodes with a collector send no samples"
+    return [Failure(NODES_SILENT, f"{message}: {_SILENT_HINT}")]
 
 
 def _degradations(telemetry: Mapping[str, Any] | None) -> list[Failure]:

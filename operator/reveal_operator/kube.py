@@ -9,7 +9,8 @@ from reveal_contract import VERSION
 from reveal_contract.kube import transport
 from reveal_contract.kube.errors import CONFLICT, NOT_FOUND, ApiError
 from reveal_contract.kube.names import OPERATOR_MANAGER
-from reveal_contract.kube.paths import APPLY, JSON, MERGE, METADATA_ONLY, path
+from reveal_contract.kube.node_condition import REMOVAL
+from reveal_contract.kube.paths import APPLY, JSON, MERGE, METADATA_ONLY, STRATEGIC_MERGE, path
 from reveal_contract.kube.transport import Access, Transport
 from reveal_operator.api import Manifest, Object, Page
 
@@ -71,6 +72,14 @@ class KubernetesClient:
     def merge(self, kind: str, name: str, namespace: str, patch: Manifest) -> Object:
         where = path(kind, namespace, name)
         return self._transport.request("PATCH", where, patch, content=MERGE)
+
+    def remove_node_condition(self, name: str) -> None:
+        where, patch = path("Node", "", name, "status"), {"status": {"conditions": [REMOVAL]}}
+        try:
+            self._transport.request("PATCH", where, patch, content=STRATEGIC_MERGE)
+        except ApiError as error:
+            if error.status != NOT_FOUND:
+                raise
 
     def delete(
         self, kind: str, name: str, namespace: str = "", *, uid: str, version: str = ""

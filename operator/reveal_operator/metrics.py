@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from prometheus_client import (
     CollectorRegistry,
     Counter,
+    Gauge,
     GCCollector,
     Histogram,
     PlatformCollector,
@@ -58,6 +59,13 @@ class OperatorMetrics:
             f"{PREFIX}status_writes", "Statuses of profiles written.", registry=registry
         )
         self._events = Counter(f"{PREFIX}events", "Events.", ["result"], registry=registry)
+        self._nodes = {
+            what: Gauge(f"{PREFIX}nodes_{what}", meaning, ["profile"], registry=registry)
+            for what, meaning in (
+                ("desired", "Nodes that should have a collector."),
+                ("reporting", "Nodes whose samples arrive, by the telemetry of the analyzers."),
+            )
+        }
         for result in ("done", "retried", "failed"):
             self._visits.labels(result)  # rates need the series before its first event
 
@@ -89,6 +97,15 @@ class OperatorMetrics:
     def status_written(self) -> None:
         """Count a write of a profile's status."""
         self._statuses.inc()
+
+    def nodes(self, profile: str, desired: int | None, reporting: int | None) -> None:
+        """Set the nodes of a profile; None where the number is not known."""
+        for what, number in (("desired", desired), ("reporting", reporting)):
+            if number is not None:
+                self._nodes[what].labels(profile).set(number)
+            else:
+                with suppress(KeyError):
+                    self._nodes[what].remove(profile)
 
     def event(self, result: str) -> None:
         """Count an Event: ``posted``, ``failed``, ``dropped``."""

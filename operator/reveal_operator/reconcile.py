@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -18,6 +19,7 @@ from reveal_contract.kube.names import ANALYZER, COLLECTOR
 from reveal_operator.conditions import (
     COLLECTORS_AVAILABLE,
     FALSE,
+    NODES_REPORTING,
     READY,
     SPEC_ACCEPTED,
     TRUE,
@@ -36,6 +38,7 @@ from reveal_operator.owned_objects import OwnedObjects, SyncResult
 from reveal_operator.plan import PlanCache, ProfilePlan, with_hypotheses
 from reveal_operator.reports import ReportIndex
 from reveal_operator.retention import RetentionLimits
+from reveal_operator.silence import SilenceTracker
 from reveal_operator.status import StatusWriter, status_of
 
 NEIGHBORS_S = 1.0  # until the profiles are visited whose nodes a change may concern
@@ -71,6 +74,7 @@ class Reconciler:
         statuses: StatusWriter,
         inspector: WorkloadInspector,
         neighbors: Neighbors,
+        silence: SilenceTracker,
         reports: ReportIndex,
         events: EventSender,
         metrics: OperatorMetrics,
@@ -79,7 +83,8 @@ class Reconciler:
     ) -> None:
         self._view, self._plans, self._objects = view, plans, objects
         self._statuses, self._inspector, self._neighbors = statuses, inspector, neighbors
-        self._reports, self._events, self._metrics = reports, events, metrics
+        self._silence, self._reports = silence, reports
+        self._events, self._metrics = events, metrics
         self._revisit, self._now = revisit, now
         self._placements: dict[str, Placement] = {}
 
@@ -127,6 +132,12 @@ class Reconciler:
             result = await self._objects.sync(profile, desired, observed)
         previous = self._statuses.current(profile)
         inputs, again = await self._inputs(profile, plan, observed, result)
+        known = previous.get("conditions") or ()
+        settling = self._silence.update(
+            profile.name, inputs.silent_nodes, find(known, NODES_REPORTING)["status"]
+        )
+        inputs = replace(inputs, settling=settling.status)
+        self._count_nodes(profile.name, inputs)
         moment = datetime.fromtimestamp(self._now(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         status = status_of(inputs, self._reports.counts(profile.name), previous, moment)
         await self._statuses.write(profile, status)
@@ -134,7 +145,11 @@ class Reconciler:
         # Raised only now: the status and Events of a visit that partly failed are written too.
         if result.failed is not None:
             raise result.failed
-        return again
+        return min((pause for pause in (again, settling.again) if pause), default=None)
+
+    def _count_nodes(self, name: str, inputs: ConditionInputs) -> None:
+        desired = inputs.collectors.desired if inputs.collectors else None
+        self._metrics.nodes(name, desired, inputs.trusted_telemetry.get("nodesReporting"))
 
     async def _inputs(
         self,
@@ -222,8 +237,12 @@ class Reconciler:
 
     def _forget(self, name: str) -> None:
         """Forget a profile that is gone; the garbage collector deletes its objects."""
-        for memory in (self._objects, self._statuses, self._inspector, self._neighbors):
+        memories = (
+            self._objects, self._statuses, self._inspector, self._neighbors, self._silence,
+        )  # fmt: skip
+        for memory in memories:
             memory.forget(name)
+        self._metrics.nodes(name, None, None)
         if self._plans.forget(name):
             self._placements = {
                 other: placement for other, placement in self._placements.items() if other != name

@@ -17,6 +17,7 @@ from reveal_contract.finding import (
     Hypothesis,
     Method,
     Pod,
+    Resolution,
     Severity,
     State,
 )
@@ -112,12 +113,19 @@ def test_a_stride_of_two_seconds_has_half_the_windows() -> None:
 
 def test_a_report_resolved_by_the_sink_has_the_reason() -> None:
     result = report(finding(notes=("learned under load",)), "p", 1)
-    over = result.resolved("its node is gone", START_NS + 90 * SECOND)
+    over = result.resolved("its node is gone", START_NS + 90 * SECOND, Resolution.UNOBSERVED)
     assert not over.open
     assert over.status["resolvedTime"] == "2023-11-14T22:14:50.123Z"
+    assert over.status["resolution"] == "Unobserved"
     assert over.status["notes"] == ["learned under load", "its node is gone"]
     assert over.core != result.core
     assert result.open  # the original is unchanged
+
+
+def test_it_is_not_resolved_before_it_was_last_observed() -> None:
+    result = report(finding(), "p", 1)
+    over = result.resolved("the clocks differ", START_NS - 90 * SECOND, Resolution.UNOBSERVED)
+    assert over.status["resolvedTime"] == over.status["lastSeenTime"]
 
 
 def test_the_largest_finding_fits_and_keeps_the_most_important_fields() -> None:
@@ -138,13 +146,17 @@ def test_any_finding_is_a_report_that_the_schema_takes(finding_drawn: Finding) -
     assert size(whole) <= MAX_BYTES
     assert faults(schema(REPORTS, "spec"), result.spec) == []
     assert faults(schema(REPORTS, "status"), result.status) == []
-    over = result.resolved("why", START_NS)
+    over = result.resolved("why", START_NS, Resolution.STOPPED)
     assert faults(schema(REPORTS, "status"), over.status) == []
     assert size(over.to_create() | {"status": over.status}) <= MAX_BYTES
 
 
 def test_a_report_of_the_api_is_parsed_back() -> None:
-    result = report(replace(finding(), state=State.RESOLVED, resolved_ns=START_NS), "p", 1)
+    result = report(
+        replace(finding(), state=State.RESOLVED, resolved_ns=START_NS, resolution=Resolution.ENDED),
+        "p",
+        1,
+    )
     assert parse_report(result.to_create(OWNER) | {"status": result.status}) == result
 
 
@@ -165,7 +177,7 @@ def test_fields_of_another_version_are_kept() -> None:
     status = {**result.status, "newField": {"a": 1}}
     again = parse_report(result.to_create(OWNER) | {"status": status})
     assert again is not None
-    assert again.resolved("why", START_NS).status["newField"] == {"a": 1}
+    assert again.resolved("why", START_NS, Resolution.STOPPED).status["newField"] == {"a": 1}
 
 
 @pytest.mark.parametrize("bad", [{"severity": "Huge"}, {"subsystem": "Moon"}, {"evidence": [{}]}])

@@ -17,14 +17,17 @@ from reveal_analyzer.sinks.kube.api import connect
 from reveal_analyzer.sinks.kube.profile_telemetry import telemetry
 from reveal_analyzer.sinks.kube.sink import KubeSink
 from reveal_analyzer.telemetry.degraded import Degradation
+from reveal_analyzer.telemetry.snapshot import NodeSnapshot, Snapshot
 from reveal_analyzer.telemetry.states import TelemetryState
 from reveal_contract.finding import Confidence, FindingChange, FindingUpdate, Pod, Severity, rfc3339
 from reveal_contract.kube import names
 from reveal_contract.kube.anomaly_report import report
+from reveal_contract.names import shard
 from reveal_contract.settings import AnalyzerSettings
 from support.api_server import Kube, unique, wait_for
 from support.api_server_sink import DEFINITIONS, EVENTS, ApiServerSink, Object
 from support.finding_factory import changed, finding, largest, opened, resolved
+from support.report_store_harness import ALL
 
 
 @pytest.fixture(scope="module")
@@ -195,6 +198,70 @@ def test_the_condition_of_a_node_keeps_other_conditions(
     bench.update(resolved(severity=Severity.HIGH))
     wait_for(lambda: conditions() == {"Ready": "True"}, 10, "it is gone")
     bench.sink.close()
+
+
+def test_two_analyzers_keep_the_condition_through_lists_and_a_takeover(
+    control_plane: ControlPlane, served: Kube, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sink, "LIST_SECONDS", 0.2)
+    owner = ApiServerSink(control_plane, served, tmp_path / "a", node_conditions=True)
+    served.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": owner.node}})
+    first, mine = owner.sink, frozenset({shard(owner.node)})
+    second = KubeSink(
+        AnalyzerSettings(**owner.settings), connect(control_plane.kubeconfig), "pod-1", tmp_path
+    )
+    since: list[str] = []
+
+    def observe(of_first: frozenset[int]) -> None:
+        """Pass snapshots to both; remember what the condition of the node was."""
+        for each, shards in ((first, of_first), (second, ALL - of_first)):
+            now = time.monotonic()
+            heard = {owner.node: NodeSnapshot(now, 0.0)} if mine <= shards else {}
+            each.observe(Snapshot(now, connected=True, leads=each is second, shards=shards,
+                                  nodes=heard))  # fmt: skip
+        since.append(_anomaly(served, owner.node))
+
+    observe(mine)
+    owner.update(opened(severity=Severity.HIGH))
+    wait_for(lambda: _anomaly(served, owner.node), 10, "it is there")
+    written = _anomaly(served, owner.node)
+    since.clear()
+    for shards in (mine, frozenset[int](), mine):  # lists, a takeover, and back
+        for _ in range(8):
+            observe(shards)
+            time.sleep(0.1)
+    assert set(since) == {written}, "it was never removed nor written again"
+    owner.update(resolved(severity=Severity.HIGH))
+    wait_for(lambda: not _anomaly(served, owner.node), 10, "it is gone")
+    for each in (first, second):
+        each.close()
+
+
+def _anomaly(kube: Kube, node: str) -> str:
+    """When the condition of a node was written; "" without it."""
+    found = kube.get("v1", "Node", node)
+    assert found is not None
+    conditions = found.get("status", {}).get("conditions") or ()
+    times = [each["lastTransitionTime"] for each in conditions if each["type"] == "RevealAnomaly"]
+    return str(times[0]) if times else ""
+
+
+def test_observing_resolves_what_is_open_and_removes_the_condition(
+    control_plane: ControlPlane, served: Kube, tmp_path: Path
+) -> None:
+    bench = ApiServerSink(control_plane, served, tmp_path, node_conditions=True)
+    served.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": bench.node}})
+    bench.update(opened(severity=Severity.HIGH))
+    wait_for(lambda: _anomaly(served, bench.node), 10, "it is there")
+    bench.sink.close()
+    bench.settings["publish"] = "observe"
+    observing = bench.start()
+    observing.observe(Snapshot(time.monotonic(), connected=True, leads=True, shards=ALL))
+    wait_for(lambda: not _anomaly(served, bench.node), 10, "it is gone")
+    (stored,) = bench.reports
+    assert (stored["status"]["state"], stored["status"]["resolution"]) == ("Resolved", "Stopped")
+    assert bench.reasons() == ["AnomalyDetected", "ReportingStopped"]
+    observing.close()
 
 
 def test_telemetry_and_operator_status_of_a_profile_coexist(

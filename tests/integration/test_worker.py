@@ -178,6 +178,41 @@ def test_a_failed_analysis_is_reset_and_other_nodes_continue(
     assert stream.pending("bad") == 0
 
 
+def test_findings_are_not_open_for_ever_after_their_analysis_failed(
+    stream: Stream, tmp_path: Path
+) -> None:
+    stream.send(*(message("n", sequence) for sequence in (4, 5, 6, 13, 14)))
+    bench = Bench(stream, tmp_path / "f.jsonl")
+    bench.turn_until(lambda: bench.metric("reveal_node_failures_total") == 1)
+    labels = {"node": "n", "subsystem": "CPU", "severity": "High"}
+    assert bench.metrics.registry.get_sample_value("reveal_findings_open", labels) is None
+    rows = [json.loads(line) for line in (tmp_path / "f.jsonl").read_text().splitlines()]
+    assert [(row["state"], row.get("resolution")) for row in rows] == [
+        ("Open", None), ("Resolved", "Unobserved"),
+    ]  # fmt: skip
+    assert "the analysis of its node failed" in rows[-1]["notes"][-1]
+
+
+def test_findings_of_a_node_that_fell_silent_are_given_up(
+    stream: Stream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "SILENT_SECONDS", 0.3)
+    monkeypatch.setattr(worker, "_SILENT_SECONDS", 0.0)
+    stream.send(*(message("n", sequence) for sequence in (4, 5)))
+    bench = Bench(stream, tmp_path / "f.jsonl")
+
+    def states() -> list[str]:
+        return [
+            json.loads(line)["state"] for line in (tmp_path / "f.jsonl").read_text().splitlines()
+        ]
+
+    bench.turn_until(lambda: states() == ["Open", "Resolved"])
+    for _ in range(5):
+        bench.worker.turn()
+    assert states() == ["Open", "Resolved"], "once"
+    assert bench.worker.nodes == ["n"], "it may come back"
+
+
 def test_a_failing_sink_stops_neither_slices_nor_the_other_sinks(
     stream: Stream, tmp_path: Path
 ) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from reveal_analyzer.sinks.kube.api import Object
 from reveal_contract.kube.errors import AlreadyExistsError, NotFoundError
-from reveal_contract.kube.names import LABEL_STATE
+from reveal_contract.kube.names import LABEL_NODE, LABEL_PROFILE, LABEL_STATE
 
 
 class FakeKube:
@@ -34,7 +34,7 @@ class FakeKube:
 
     @property
     def writes(self) -> list[str]:
-        reads = ("profile", "open_reports", "node_uid")
+        reads = ("profile", "open_reports", "open_reports_on", "node")
         return [name for name, _ in self.calls if name not in reads]
 
     def profile(self, name: str) -> Object:
@@ -49,8 +49,16 @@ class FakeKube:
 
     def open_reports(self, profile: str) -> Iterator[Object]:
         self._asked("open_reports", profile)
+        yield from self._open(LABEL_PROFILE, profile)
+
+    def open_reports_on(self, node: str) -> Iterator[Object]:
+        self._asked("open_reports_on", node)
+        yield from self._open(LABEL_NODE, node)
+
+    def _open(self, label: str, value: str) -> Iterator[Object]:
         for report in list(self.reports.values()):
-            if report["metadata"]["labels"].get(LABEL_STATE) == "Open":
+            labels = report["metadata"]["labels"]
+            if (labels.get(LABEL_STATE), labels.get(label)) == ("Open", value):
                 yield report
 
     def create_report(self, body: Object) -> Object:
@@ -86,11 +94,20 @@ class FakeKube:
             raise NotFoundError(name)
         self.events[name] = {**self.events[name], **patch}
 
-    def node_uid(self, name: str) -> str:
-        self._asked("node_uid", name)
+    def node(self, name: str) -> Object:
+        self._asked("node", name)
         if name not in self.nodes:
             raise NotFoundError(name)
-        return self.nodes[name]
+        has = self.condition(name)
+        return {
+            "metadata": {"name": name, "uid": self.nodes[name]},
+            "status": {"conditions": [has] if has else []},
+        }
+
+    def condition(self, name: str) -> Object | None:
+        """Return the condition that a node has after all patches."""
+        patches = [patch for node, patch in self.conditions if node == name]
+        return None if not patches or "$patch" in patches[-1] else patches[-1]
 
     def patch_node_conditions(self, name: str, conditions: list[Object]) -> None:
         self._asked("patch_node_conditions", name)

@@ -12,6 +12,7 @@ from typing import Any
 
 from reveal_contract.kube.errors import CONFLICT, ApiError
 from reveal_contract.kube.names import PROFILE_KIND
+from reveal_contract.kube.node_condition import CONDITION_TYPE
 from reveal_operator.api import Manifest, Object, Page
 from reveal_operator.drift import content
 from reveal_operator.handlers import OWNED
@@ -112,6 +113,12 @@ class FakeOperatorApi:
         self._store((kind, name), {**self.objects[kind, name], **patch})
         return self.objects[kind, name]
 
+    def remove_node_condition(self, name: str) -> None:
+        self._request("remove", "Node", name)
+        if node := self.objects.get(("Node", name)):
+            left = [each for each in node["status"]["conditions"] if each["type"] != CONDITION_TYPE]
+            node["status"] = {**node["status"], "conditions": left}
+
     def delete(
         self, kind: str, name: str, namespace: str = "", *, uid: str, version: str = ""
     ) -> bool:
@@ -126,7 +133,7 @@ class FakeOperatorApi:
         self, kind: str, namespace: str = "", labels: str = "", *, metadata: bool = False
     ) -> Iterator[Page]:
         self._request("pages", kind, "")
-        yield Page(self._of_kind(kind), str(self._version))
+        yield Page([each for each in self._of_kind(kind) if _has(each, labels)], str(self._version))
 
     def watch(self, kind: str, since: str) -> Iterator[tuple[str, Object]]:
         self._request("watch", kind, "")
@@ -148,6 +155,13 @@ class FakeOperatorApi:
         created = {"name": key[1], "uid": f"uid-{self._version}", "generation": 1}
         version = {"resourceVersion": str(self._version)}
         self.objects[key] = {**changed, "metadata": {**created, **changed["metadata"], **version}}
+
+
+def _has(item: Object, labels: str) -> bool:
+    """Whether it has the labels of a selector ``a=b,c=d``."""
+    selected = (pair.partition("=") for pair in labels.split(",") if pair)
+    known = item["metadata"].get("labels") or {}
+    return all(known.get(key) == value for key, _, value in selected)
 
 
 def conflict(verb: str, kind: str) -> ApiError:

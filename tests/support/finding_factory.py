@@ -24,6 +24,7 @@ from reveal_contract.finding import (
     Method,
     Peers,
     Pod,
+    Resolution,
     Severity,
     State,
     Subject,
@@ -325,4 +326,5 @@ ANY_FINDING = st.builds(
     kind=st.sampled_from(FindingKind),
     peers=st.none() | st.builds(Peers, st.integers(0, 10**6), _TEXT, _TEXT),
     victims=_many(_TEXT),
+    resolution=st.sampled_from(Resolution),
 )

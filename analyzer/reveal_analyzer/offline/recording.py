@@ -70,9 +70,21 @@ def merge(online: Sequence[Finding], offline: Sequence[Finding]) -> list[Finding
     added = [
         replace(finding, notes=(*finding.notes, _NOTE))
         for finding in offline
-        if not any(_overlap(finding, known) for known in online)
+        if not any(_covers(known, finding) for known in online)
     ]
     return sorted([*online, *added], key=lambda finding: (finding.first_observed_ns, finding.id))
+
+
+def _covers(online: Finding, offline: Finding) -> bool:
+    """Return whether an online finding is about the fault of an offline one.
+
+    Both are of the same time and subsystem, and their causes do not contradict each other: a pod
+    that is throttled all the time must not hide what happens beside it.
+    """
+    if offline.subsystem not in {online.subsystem, *online.subsystems}:
+        return False
+    causes = {finding.hypothesis.name for finding in (online, offline) if finding.hypothesis}
+    return len(causes) < 2 and _overlap(online, offline)
 
 
 def _overlap(first: Finding, second: Finding) -> bool:

@@ -261,6 +261,8 @@ class PaperEpisodes:
             return self.close()
         if current is not None and first_ns <= current.last_ns:
             peak = max(current.peak, verdict, key=_strength)
+            # a clock that was set back must not put the end before the beginning
+            last_ns = max(current.last_ns, last_ns)
             self._open = PaperEpisode(current.first_ns, last_ns, current.windows + 1, peak)
             return None
         self._open = PaperEpisode(first_ns, last_ns, 1, verdict)

@@ -13,5 +13,11 @@ class Sink(Protocol):
     def write(self, update: FindingUpdate) -> None:
         """Take one update."""
 
+    def forget(self, node: str, lost: str = "") -> None:
+        """Forget the open findings of a node, which nobody observes here any more.
+
+        Another analyzer continues them, unless ``lost`` says why they are lost.
+        """
+
     def close(self) -> None:
         """Write what is left."""

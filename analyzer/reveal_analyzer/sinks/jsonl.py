@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import logging
 import os
+import time
 from collections import deque
+from dataclasses import replace
 from pathlib import Path
 
-from reveal_contract.finding import FindingChange, FindingUpdate
+from reveal_contract.finding import Finding, FindingChange, FindingUpdate, Resolution, State
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +29,7 @@ class JsonlSink:
         self.path = path
         self.kept: deque[bytes] = deque()
         self.dropped = 0
+        self._open: dict[str, Finding] = {}
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         self._failing = False
         if _ends_inside_a_row(self._fd):  # an earlier process was killed during a write
@@ -36,12 +39,27 @@ class JsonlSink:
         """Append one row."""
         if update.change is FindingChange.SUSPECTED:
             return
-        row = json.dumps(update.finding.to_dict(), ensure_ascii=False, separators=(",", ":"))
+        self._open.pop(update.finding.id, None)
+        if update.finding.state is State.OPEN:
+            self._open[update.finding.id] = update.finding
+        self._add(update.finding)
+        self.flush()
+
+    def forget(self, node: str, lost: str = "") -> None:
+        """Forget a node's open findings; those that are lost get their last row here."""
+        gone = [finding for finding in self._open.values() if finding.node_name == node]
+        for finding in gone:
+            del self._open[finding.id]
+            if lost:
+                self._add(_unobserved(finding, lost, time.time_ns()))
+        self.flush()
+
+    def _add(self, finding: Finding) -> None:
+        row = json.dumps(finding.to_dict(), ensure_ascii=False, separators=(",", ":"))
         self.kept.append(row.encode(errors="replace") + b"\n")
         if len(self.kept) > MAX_KEPT:
             self.kept.popleft()
             self.dropped += 1
-        self.flush()
 
     def flush(self) -> bool:
         """Write the kept rows; return whether all of them are in the file."""
@@ -77,6 +95,16 @@ class JsonlSink:
         if not self._failing:
             log.error("%s cannot be written, findings are kept in memory: %s", self.path, error)
         self._failing = True
+
+
+def _unobserved(finding: Finding, why: str, now_ns: int) -> Finding:
+    return replace(
+        finding,
+        state=State.RESOLVED,
+        resolution=Resolution.UNOBSERVED,
+        resolved_ns=max(now_ns, finding.last_observed_ns),
+        notes=(*finding.notes, why),
+    )
 
 
 def _ends_inside_a_row(fd: int) -> bool:

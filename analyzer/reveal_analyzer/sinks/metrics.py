@@ -104,8 +104,8 @@ class Metrics:
             self._labels[finding.id] = _labels(finding)
         self._update_open({before} if before else set())
 
-    def forget(self, node: str) -> None:
-        """Drop the open findings of a node that another analyzer reads now."""
+    def forget(self, node: str, lost: str = "") -> None:
+        """Drop the open findings of a node that is not observed here any more."""
         gone = {labels for labels in self._labels.values() if labels[0] == node}
         self._labels = {id_: labels for id_, labels in self._labels.items() if labels[0] != node}
         self._update_open(gone)

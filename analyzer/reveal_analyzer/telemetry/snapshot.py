@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from reveal_contract.names import shard
 
+SILENT_SECONDS = 900.0  # of a node without slices, after which its findings are not observed
+
 
 @dataclass(frozen=True, slots=True)
 class NodeSnapshot:

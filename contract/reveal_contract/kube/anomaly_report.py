@@ -14,6 +14,7 @@ from reveal_contract.finding import (
     Finding,
     FindingKind,
     FindingScope,
+    Resolution,
     Severity,
     State,
     rfc3339,
@@ -230,13 +231,18 @@ class Report:
         """Return this report under the name and identity of ``other``, which it continues."""
         return replace(self, name=other.name, identity=other.identity)
 
-    def resolved(self, note: str, resolved_ns: int) -> Report:
-        """Return it resolved, with a note why: no finding behind it says so."""
+    def resolved(self, note: str, resolved_ns: int, resolution: Resolution) -> Report:
+        """Return it resolved, with a note why: no finding behind it says so.
+
+        It never ends before it was last observed, although that time is of another clock.
+        """
         notes = (*self.finding.notes[: LISTS["notes"][0] - 1], note)
+        last_ns = max(self.finding.first_observed_ns, self.finding.last_observed_ns)
         over = replace(
             self.finding,
             state=State.RESOLVED,
-            resolved_ns=_whole_ms(resolved_ns),
+            resolution=resolution,
+            resolved_ns=max(_whole_ms(resolved_ns), last_ns),
             notes=notes,
         )
         return _fitted(replace(self, finding=over))

@@ -51,7 +51,10 @@ class EventReason:
 
 ANOMALY_DETECTED = EventReason("AnomalyDetected", "Detect", WARNING, once=True)
 ANOMALY_ESCALATED = EventReason("AnomalyEscalated", "Escalate", WARNING)
+ANOMALY_CONTINUES = EventReason("AnomalyContinues", "Remind", WARNING)
 ANOMALY_RESOLVED = EventReason("AnomalyResolved", "Resolve", NORMAL)
+ANOMALY_UNOBSERVED = EventReason("AnomalyUnobserved", "Resolve", NORMAL)
+REPORTING_STOPPED = EventReason("ReportingStopped", "Resolve", NORMAL, once=True)
 CROSS_NODE_OUTLIER = EventReason("CrossNodeOutlier", "Compare", WARNING, once=True)
 PROFILE_REJECTED = EventReason("ProfileRejected", "Validate", WARNING)
 COLLECTOR_DEGRADED = EventReason("CollectorDegraded", "Collect", WARNING)
@@ -59,7 +62,10 @@ COLLECTOR_RECOVERED = EventReason("CollectorRecovered", "Collect", NORMAL)
 REASONS = (
     ANOMALY_DETECTED,
     ANOMALY_ESCALATED,
+    ANOMALY_CONTINUES,
     ANOMALY_RESOLVED,
+    ANOMALY_UNOBSERVED,
+    REPORTING_STOPPED,
     CROSS_NODE_OUTLIER,
     PROFILE_REJECTED,
     COLLECTOR_DEGRADED,

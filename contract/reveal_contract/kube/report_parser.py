@@ -17,6 +17,7 @@ from reveal_contract.finding import (
     Method,
     Peers,
     Pod,
+    Resolution,
     Severity,
     State,
     Subject,
@@ -27,10 +28,10 @@ from reveal_contract.metric import Subsystem
 
 _REQUIRED_OF_STATUS = {"state", "severity", "subsystem"}
 _KNOWN = {
-    "state", "severity", "subsystem", "subsystems", "lastSeenTime", "resolvedTime", "claim",
-    "hypothesis", "methods", "evidence", "pods", "subjects", "victims", "peers", "impact",
-    "scorePercent", "confidencePercent", "notes", "cause", "agree", "podNames", "windows",
-    "profileGeneration",
+    "state", "severity", "subsystem", "subsystems", "lastSeenTime", "resolvedTime",
+    "resolution", "claim", "hypothesis", "methods", "evidence", "pods", "subjects", "victims",
+    "peers", "impact", "scorePercent", "confidencePercent", "notes", "cause", "agree", "podNames",
+    "windows", "profileGeneration",
 }  # fmt: skip
 
 Row = Mapping[str, Any]
@@ -131,6 +132,7 @@ def _finding(identity: ReportIdentity, status: Row) -> Finding:
         peers=_peers(peers) if peers else None,
         impact=_impact(impact) if impact else None,
         victims=tuple(status.get("victims", ())),
+        resolution=Resolution(status.get("resolution", "")),
     )
 
 

@@ -15,6 +15,7 @@ from reveal_operator.conditions import (
     DEGRADED,
     LEARNING,
     MAX_MESSAGE,
+    NODES_REPORTING,
     READY,
     SPEC_ACCEPTED,
     STREAM_REACHABLE,
@@ -35,6 +36,7 @@ TYPES = [
     COLLECTORS_AVAILABLE,
     ANALYZER_AVAILABLE,
     STREAM_REACHABLE,
+    NODES_REPORTING,
     DEGRADED,
     LEARNING,
 ]
@@ -107,6 +109,7 @@ def test_times_change_with_the_status_alone() -> None:
         ({"collectors": pods(0, 0)}, ("False", "NoNodes")),
         ({"analyzer": pods(1, 0)}, ("False", "Starting")),
         ({"telemetry": {"streamReachable": False}}, ("False", "Unreachable")),
+        ({"telemetry": TELEMETRY | {"nodesReporting": 2}}, ("False", "NodesSilent")),
         ({"telemetry": None}, ("Unknown", "TelemetryPending")),
         ({"collectors": None}, ("Unknown", "Pending")),
         ({"paused": True}, ("True", "Paused")),
@@ -174,6 +177,48 @@ def test_telemetry_is_ignored_without_a_running_analyzer() -> None:
     assert of(facts, LEARNING) == ("Unknown", "TelemetryPending")
 
 
+@pytest.mark.parametrize(
+    ("reporting", "expected", "degraded"),
+    [
+        (100, ("True", "Reporting"), "Complete"),
+        (101, ("True", "Reporting"), "Complete"),  # one outside of the cluster
+        (99, ("True", "MostReporting"), "NodesSilent"),
+        (90, ("True", "MostReporting"), "NodesSilent"),
+        (89, ("False", "NodesSilent"), "NodesSilent"),
+        (40, ("False", "NodesSilent"), "NodesSilent"),
+        (0, ("False", "NodesSilent"), "NodesSilent"),
+    ],
+)
+def test_nodes_that_are_not_heard_are_not_watched(
+    reporting: int, expected: tuple[str, str], degraded: str
+) -> None:
+    """A collector that cannot reach Redis is ready for the kubelet, and says so to nobody."""
+    telemetry = TELEMETRY | {"nodesReporting": reporting}
+    facts = replace(GOOD, collectors=pods(100, 100), telemetry=telemetry)
+    assert of(facts, NODES_REPORTING) == expected
+    assert of(facts, READY) == (expected if expected[0] == "False" else ("True", "Watching"))
+    assert of(facts, DEGRADED)[1] == degraded
+    assert f"{reporting} of 100 nodes report" in message(facts, NODES_REPORTING)
+    if expected[0] == "True":
+        assert message(facts, READY) == f"{reporting} nodes are watched"
+
+
+def test_silent_nodes_are_counted_once_among_missing_collectors() -> None:
+    facts = replace(GOOD, collectors=pods(100, 95), telemetry=TELEMETRY | {"nodesReporting": 93})
+    assert of(facts, NODES_REPORTING) == ("True", "MostReporting")
+    text = message(facts, DEGRADED)
+    assert "5 of 100 collectors are not available" in text
+    assert "2 of 95 nodes with a collector send no samples" in text
+
+
+@pytest.mark.parametrize("status", ["True", "Unknown"])
+def test_a_silence_of_a_moment_changes_no_status(status: str) -> None:
+    telemetry = TELEMETRY | {"nodesReporting": 0}
+    facts = replace(GOOD, telemetry=telemetry, settling=status)
+    assert of(facts, NODES_REPORTING) == (status, "Starting")
+    assert of(facts, DEGRADED) == ("False", "Complete")
+
+
 def test_learning_is_unknown_while_no_node_reports() -> None:
     facts = replace(GOOD, telemetry=TELEMETRY | {"nodesReporting": 0})
     assert of(facts, LEARNING) == ("Unknown", "NodesSilent")
@@ -189,7 +234,7 @@ def test_degraded_lists_all_losses_with_overlaps_first() -> None:
     loss = {"reason": "PerfUnavailable", "nodes": 2, "message": "no perf events"}
     facts = replace(
         GOOD,
-        telemetry=TELEMETRY | {"degraded": [loss]},
+        telemetry=TELEMETRY | {"nodesReporting": 19, "degraded": [loss]},
         overlaps=(ProfileOverlap("other", 2, "n1"),),
         collectors=pods(20, 19),
     )
@@ -261,8 +306,14 @@ any_facts = st.builds(
     analyzer_failure=problems,
     telemetry=st.none()
     | st.fixed_dictionaries(
-        {}, optional={"streamReachable": st.booleans(), "nodesLearning": numbers}
+        {},
+        optional={
+            "streamReachable": st.booleans(),
+            "nodesReporting": numbers,
+            "nodesLearning": numbers,
+        },
     ),
+    settling=st.sampled_from(("", "True", "Unknown")),
     overlaps=overlaps.map(tuple),
 )
 
@@ -279,7 +330,7 @@ def test_the_schema_takes_the_conditions_of_any_facts(
         assert condition["reason"].isalnum() and condition["reason"][0].isupper()
         assert condition["message"]
         assert len(condition["message"].encode()) <= MAX_MESSAGE
-    ready, others = after[0], after[1:5]
+    ready, others = after[0], after[1:6]
     if ready["status"] == "True":
         assert all(condition["status"] == "True" for condition in others)
     assert conditions(later, after, "2030-01-01T00:00:00Z") == after

@@ -20,6 +20,8 @@ from reveal_operator.owned_objects import PAUSES_S, OwnedObjects
 from reveal_operator.plan import PlanCache
 from reveal_operator.reconcile import NEIGHBORS_S, Reconciler
 from reveal_operator.reports import ReportIndex, ReportRecord
+from reveal_operator.silence import PATIENCE_S as SILENCE_S
+from reveal_operator.silence import SilenceTracker
 from reveal_operator.status import StatusWriter
 from support.fake_operator_api import FakeOperatorApi, conflict
 from support.profile_factory import DEFAULTS
@@ -60,6 +62,7 @@ class Harness:
         self.reports = ReportIndex(lambda profile: None)
         self.reports.replace([])
         metrics, namespace = OperatorMetrics(), DEFAULTS.namespace
+        self.registry = metrics.registry
         self.reconcile = Reconciler(
             view=self.api,
             plans=PlanCache(DEFAULTS),
@@ -67,6 +70,7 @@ class Harness:
             statuses=StatusWriter(self.api, metrics),
             inspector=WorkloadInspector(self.api, namespace, self.clock),
             neighbors=Neighbors(self.api, self.clock),
+            silence=SilenceTracker(self.clock),
             reports=self.reports,
             events=cast(EventSender, self.events),
             metrics=metrics,
@@ -86,6 +90,13 @@ class Harness:
 
     def condition(self, kind: str, name: str = "p") -> dict[str, Any]:
         return find(self.api.objects[PROFILE_KIND, name]["status"]["conditions"], kind)
+
+    def nodes(self) -> tuple[float | None, ...]:
+        """Return the desired and the reporting nodes of the profile, as a scrape shows them."""
+        return tuple(
+            self.registry.get_sample_value(f"reveal_operator_nodes_{what}", {"profile": "p"})
+            for what in ("desired", "reporting")
+        )
 
     def run_pods(self) -> None:
         """Let all pods become ready, and the analyzer report."""
@@ -302,6 +313,25 @@ def test_a_profile_under_deletion_is_left_to_the_garbage_collector(running: Harn
     del running.api.objects[DAEMON_SET, running.name(DAEMON_SET)]
     running.visit()
     assert running.api.requests == []
+
+
+def test_silent_nodes_make_a_profile_unready_after_two_minutes(running: Harness) -> None:
+    running.api.set_status(PROFILE_KIND, "p", telemetry={**TELEMETRY, "nodesReporting": 1})
+    assert running.visit() == SILENCE_S
+    assert running.condition("Ready")["status"] == "True"
+    running.now += SILENCE_S
+    running.visit()
+    ready = running.condition("Ready")
+    assert (ready["status"], ready["reason"]) == ("False", "NodesSilent")
+    assert "1 of 3 nodes report" in ready["message"]
+    assert running.nodes() == (3, 1)
+    running.api.set_status(PROFILE_KIND, "p", telemetry=TELEMETRY)
+    running.visit()
+    assert running.condition("Ready")["status"] == "True"
+    assert running.nodes() == (3, 3)
+    del running.api.objects[PROFILE_KIND, "p"]
+    running.visit()
+    assert running.nodes() == (None, None)
 
 
 def test_limits_of_reports_follow_the_profile(running: Harness) -> None:

@@ -6,6 +6,8 @@ its readers.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from reveal_analyzer.sinks.kube.entries import Entries
 from reveal_analyzer.sinks.kube.entry import Admission, PendingEvent, ReportEntry
 from reveal_analyzer.sinks.kube.summary import Summary
@@ -37,7 +39,7 @@ class AdmissionControl:
 
     def _decide_entry(self, entry: ReportEntry, orphans: _Orphans, now_ns: int) -> None:
         on_node = orphans.get(entry.report.node, [])
-        orphan = next((other for other in on_node if _continues(entry, other)), None)
+        orphan = _continued(entry, on_node)
         reserved = 0 if entry.urgent else self._limit // RESERVED
         if entry.written_core is not None:
             # The API has it already: an update of it is no new report.
@@ -109,10 +111,27 @@ def _is_written_once(event: object) -> bool:
     return isinstance(event, PendingEvent) and event.reason.once
 
 
+def _continued(entry: ReportEntry, orphans: Sequence[ReportEntry]) -> ReportEntry | None:
+    """Return the orphan of its node that the finding of ``entry`` continues, if there is one.
+
+    One of the same cause comes first.  Two different causes are two findings.
+    """
+    fitting = [other for other in orphans if _continues(entry, other)]
+    cause = _cause(entry)
+    same = [other for other in fitting if _cause(other) == cause]
+    unknown = [other for other in fitting if not cause or not _cause(other)]
+    return next(iter([*same, *unknown]), None)
+
+
 def _continues(entry: ReportEntry, other: ReportEntry) -> bool:
-    """Whether the finding of ``entry`` continues the report of ``other``, an orphan of its node."""
+    """Whether ``other``, an orphan of its node, is about the subsystem of ``entry``."""
     mine, theirs = entry.report, other.report
     if other is entry or not (mine.anomaly and theirs.anomaly and theirs.open):
         return False
     touched = {mine.finding.subsystem, *mine.finding.subsystems}
     return mine.cross_node == theirs.cross_node and theirs.finding.subsystem in touched
+
+
+def _cause(entry: ReportEntry) -> str:
+    known = entry.report.finding.hypothesis
+    return known.name if known else ""

@@ -13,6 +13,7 @@ from reveal_contract import VERSION
 from reveal_contract.kube.names import (
     ANALYZER_MANAGER,
     API_VERSION,
+    LABEL_NODE,
     LABEL_PROFILE,
     LABEL_STATE,
     PROFILE_KIND,
@@ -44,6 +45,9 @@ class SinkApi(Protocol):
     def open_reports(self, profile: str) -> Iterator[Object]:
         """Yield the AnomalyReports of a profile that are labelled as open, page by page."""
 
+    def open_reports_on(self, node: str) -> Iterator[Object]:
+        """Yield the AnomalyReports of a node, of all profiles, that are labelled as open."""
+
     def create_report(self, body: Object) -> Object:
         """Create a report; ``AlreadyExistsError`` where there is one of that name."""
 
@@ -59,8 +63,8 @@ class SinkApi(Protocol):
     def patch_event(self, namespace: str, name: str, patch: Object) -> None:
         """Merge a patch into an Event."""
 
-    def node_uid(self, name: str) -> str:
-        """Return the uid of a Node."""
+    def node(self, name: str) -> Object:
+        """Return a Node."""
 
     def patch_node_conditions(self, name: str, conditions: list[Object]) -> None:
         """Merge conditions by their types (strategic merge); ``$patch: delete`` removes one."""
@@ -104,10 +108,10 @@ class KubernetesApi:
         self._apply(path(PROFILE_KIND, "", name, "status"), body)
 
     def open_reports(self, profile: str) -> Iterator[Object]:
-        selector = f"{LABEL_PROFILE}={label_value(profile)},{LABEL_STATE}=Open"
-        query = [("labelSelector", selector)]
-        for page in self._transport.pages(path(REPORT_KIND), query=query):
-            yield from page.get("items") or ()
+        return self._open_reports(LABEL_PROFILE, profile)
+
+    def open_reports_on(self, node: str) -> Iterator[Object]:
+        return self._open_reports(LABEL_NODE, node)
 
     def create_report(self, body: Object) -> Object:
         return self._create(path(REPORT_KIND), body)
@@ -124,9 +128,8 @@ class KubernetesApi:
     def patch_event(self, namespace: str, name: str, patch: Object) -> None:
         self._merge(path("Event", namespace, name), patch)
 
-    def node_uid(self, name: str) -> str:
-        found = self._transport.request("GET", path("Node", name=name))
-        return str(found["metadata"]["uid"])
+    def node(self, name: str) -> Object:
+        return self._transport.request("GET", path("Node", name=name))
 
     def patch_node_conditions(self, name: str, conditions: list[Object]) -> None:
         body = {"status": {"conditions": conditions}}
@@ -134,6 +137,11 @@ class KubernetesApi:
 
     def close(self) -> None:
         self._transport.close()
+
+    def _open_reports(self, label: str, value: str) -> Iterator[Object]:
+        query = [("labelSelector", f"{label}={label_value(value)},{LABEL_STATE}=Open")]
+        for page in self._transport.pages(path(REPORT_KIND), query=query):
+            yield from page.get("items") or ()
 
     def _create(self, where: str, body: Object) -> Object:
         return self._transport.request("POST", where, body, query=_MANAGER)

@@ -3,24 +3,36 @@
 Opt-in.  It has no heartbeat: it is written when it changes and removed when all is resolved, so
 that schedulers and remediation controllers see only nodes that have it.  A strategic merge patch
 leaves the kubelet's conditions alone (Node API: conditions merge by type).
+
+Several analyzers may have reports of one node: during a takeover, or the leader with its comparison
+of nodes.  So no analyzer decides by the reports that it knows.  Those only say *when* to look: then
+the open reports of the node are read from the API, and whoever looks writes the same condition.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from reveal_analyzer.sinks.kube.api import Object, SinkApi
 from reveal_contract.finding import rfc3339
 from reveal_contract.kube.anomaly_report import Report
-from reveal_contract.kube.errors import ApiError, UnavailableError
+from reveal_contract.kube.errors import ApiError, NotFoundError, UnavailableError
 from reveal_contract.kube.names import clipped
+from reveal_contract.kube.node_condition import (
+    CONDITION_TYPE,
+    REMOVAL,
+    is_urgent,
+    reason_of,
+    wants_conditions,
+)
+from reveal_contract.kube.report_parser import parse_report
 
 log = logging.getLogger(__name__)
 
-TYPE = "RevealAnomaly"
 _MESSAGE_BYTES = 512
+_UNCHECKED = frozenset({""})  # no set of reports: a node with it is looked at next
 
 
 class ConditionText(NamedTuple):
@@ -41,10 +53,10 @@ def condition_text(reports: Sequence[Report]) -> ConditionText:
 def condition(text: ConditionText | None, now_ns: int) -> Object:
     """Return one entry of the list to merge; None removes the condition."""
     if text is None:
-        return {"type": TYPE, "$patch": "delete"}
+        return {**REMOVAL}
     moment = f"{rfc3339(now_ns)[:19]}Z"  # metav1.Time: whole seconds
     return {
-        "type": TYPE,
+        "type": CONDITION_TYPE,
         "status": "True",
         "reason": text.reason,
         "message": text.message,
@@ -54,38 +66,69 @@ def condition(text: ConditionText | None, now_ns: int) -> Object:
 
 
 class NodeConditions:
-    """Keeps the conditions of the nodes equal to the reports."""
+    """Keeps the conditions of nodes equal to the reports that the API has.
 
-    def __init__(self, api: SinkApi) -> None:
-        self._api = api
-        self._written: dict[str, ConditionText] = {}
+    Without ``enabled`` the reports of ``profile`` put none on a node, and what an earlier run left
+    is removed.
+    """
+
+    def __init__(self, api: SinkApi, profile: str, *, enabled: bool) -> None:
+        self._api, self._profile, self._enabled = api, profile, enabled
+        # by node, the urgent reports of this analyzer when the node was looked at last
+        self._checked: dict[str, frozenset[str]] = {}
         self._refusal_logged = False
 
-    def assume(self, nodes: Sequence[str]) -> None:
-        """Note that an earlier run may have left a condition on these nodes."""
-        for node in nodes:
-            self._written.setdefault(node, ConditionText("", ""))
+    def recheck(self, nodes: Iterable[str]) -> None:
+        """Look at these nodes again: their reports are open, or an earlier run left something."""
+        self._checked |= dict.fromkeys(nodes, _UNCHECKED)
 
-    def update(self, urgent: Mapping[str, Sequence[Report]], now_ns: int) -> None:
-        """Write what changed; an ``UnavailableError`` leaves the rest for the next call."""
-        desired = {node: condition_text(reports) for node, reports in urgent.items()}
-        for node in sorted({*desired, *self._written}):
-            text, written = desired.get(node), self._written.get(node)
-            # Another message with the same reason is no change: many clients watch nodes.
-            if text is not None and written is not None and text.reason == written.reason:
-                continue
-            self._write(node, text, now_ns)
-            if text is None:
-                del self._written[node]
+    def update(self, urgent: Mapping[str, frozenset[str]], now_ns: int) -> None:
+        """Look at each node whose urgent reports changed; raises ``UnavailableError``.
+
+        After that error the rest is done by the next call.
+        """
+        urgent = urgent if self._enabled else {}
+        for node in sorted({*urgent, *self._checked}):
+            reports = urgent.get(node, frozenset())
+            if self._checked.get(node, frozenset()) != reports:
+                self._check(node, now_ns)
+            if reports:
+                self._checked[node] = reports
             else:
-                self._written[node] = text
+                self._checked.pop(node, None)
 
-    def _write(self, node: str, text: ConditionText | None, now_ns: int) -> None:
+    def _check(self, node: str, now_ns: int) -> None:
+        """Make the condition of one node right; a refusal is logged, and tried at the next list."""
         try:
-            self._api.patch_node_conditions(node, [condition(text, now_ns)])
+            present = reason_of(self._api.node(node))
+            if present is None and not self._enabled:
+                return
+            desired = self._desired(node)
+            if (desired and desired.reason) != present:
+                self._api.patch_node_conditions(node, [condition(desired, now_ns)])
         except UnavailableError:
             raise
+        except NotFoundError as error:
+            log.debug("node %s has no condition: %s", node, error)
         except ApiError as error:
             level = logging.DEBUG if self._refusal_logged else logging.WARNING
             self._refusal_logged = True
             log.log(level, "the condition of node %s cannot be written: %s", node, error)
+
+    def _desired(self, node: str) -> ConditionText | None:
+        """Return what the condition should say, by all open reports of the node."""
+        found = map(parse_report, self._api.open_reports_on(node))
+        reports = [each for each in found if each and each.node == node and is_urgent(each)]
+        profiles = {report.identity.profile for report in reports}
+        counting = {profile for profile in profiles if self._counts(profile)}
+        urgent = [report for report in reports if report.identity.profile in counting]
+        return condition_text(urgent) if urgent else None
+
+    def _counts(self, profile: str) -> bool:
+        """Whether the reports of a profile put conditions on nodes."""
+        if profile == self._profile:
+            return self._enabled
+        try:
+            return wants_conditions(self._api.profile(profile).get("spec") or {})
+        except NotFoundError:
+            return False

@@ -154,7 +154,7 @@ class Delivery:
         uid, asked_s = self._uids.get(name, ("", -UID_SECONDS))
         if now_s - asked_s >= UID_SECONDS:
             try:
-                uid = self._api.node_uid(name)
+                uid = str(self._api.node(name)["metadata"]["uid"])
             except UnavailableError:
                 raise
             except ApiError as error:

@@ -76,6 +76,14 @@ class Entries:
         self.add_events(entry, event_policy.opened(finding))
         entry.pod_notified = event_policy.culprit(finding) is not None
 
+    def remind(self, entry: ReportEntry, now_ns: int) -> None:
+        """Queue the Events of a finding that reached the age of its next reminder."""
+        age_ns = now_ns - entry.report.identity.first_observed_ns
+        done, entry.reminders = entry.reminders, event_policy.reminders(age_ns)
+        # Before the first look another analyzer may have reminded: no reminder is sent twice.
+        if done is not None and entry.reminders > done:
+            self.add_events(entry, event_policy.reminder(entry.report.finding, age_ns, now_ns))
+
     def notify_pod(self, entry: ReportEntry, finding: Finding) -> None:
         """Queue the Event of a pod that became known only after the opening; one pod gets one."""
         if entry.pod_notified or not entry.report.open:

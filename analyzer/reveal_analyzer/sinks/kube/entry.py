@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any
 
-from reveal_contract.finding import Severity
+from reveal_contract.finding import Severity, State
 from reveal_contract.kube.anomaly_report import Report
 from reveal_contract.kube.events import REASONS, EventReason, Posting
 from reveal_contract.kube.report_parser import has_status, parse_report
@@ -62,7 +62,8 @@ class ReportEntry:
     ``updated_s`` is the time of the last update of the finding, None for a report that was found
     in the API.  ``orphaned_since_s`` is set while the observation is ORPHANED.  ``max_severity``
     is the highest that the finding ever had.  ``opened_here``: its finding opened in this process.
-    ``pod_notified``: a pod has an Event, or may have one by another analyzer.  ``written_core`` is
+    ``pod_notified``: a pod has an Event, or may have one by another analyzer.  ``reminders`` counts
+    the ages whose reminder is due or done, None before the first look at it.  ``written_core`` is
     the core of what the API has, None where it has no report; ``written_labels`` are the labels
     there.  After ``attempts`` that the API failed for this object the next is due at ``retry_s``.
     """
@@ -76,6 +77,7 @@ class ReportEntry:
     updated_s: float | None = None
     opened_here: bool = False
     pod_notified: bool = False
+    reminders: int | None = None
     written_core: tuple[str, ...] | None = None
     written_s: float = 0.0
     written_labels: dict[str, str] = field(default_factory=dict)
@@ -98,6 +100,15 @@ class ReportEntry:
         """Whether a person should look at it now: an open anomaly, High or Critical."""
         severe = self.report.severity.rank >= Severity.HIGH.rank
         return self.report.open and self.report.anomaly and severe
+
+    @property
+    def written_urgent(self) -> str:
+        """What a node condition depends on: "" unless the API has the report as urgent."""
+        if not self.report.anomaly or not self.written_core:
+            return ""
+        state, severity, subsystem, *_ = self.written_core
+        severe = Severity(severity).rank >= Severity.HIGH.rank
+        return f"{subsystem}{severity}" if severe and state == State.OPEN else ""
 
     @property
     def adoptable(self) -> bool:

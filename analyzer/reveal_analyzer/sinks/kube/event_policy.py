@@ -13,12 +13,20 @@ from reveal_contract.finding import (
     FindingKind,
     FindingScope,
     Pod,
+    Resolution,
     Severity,
     State,
 )
 from reveal_contract.kube import events
+from reveal_contract.time_units import NS_PER_SECOND
 
 DOMINANT_PERCENT = 50  # share of the node's total, as the kernel counts it
+# ages at which an Event says that a finding continues: in seconds, then once in each so many
+REMINDER_AGES_S, REMINDER_EVERY_S = (600, 3600, 6 * 3600), 24 * 3600
+_RESOLVED = {
+    Resolution.UNOBSERVED: events.ANOMALY_UNOBSERVED,
+    Resolution.STOPPED: events.REPORTING_STOPPED,
+}
 
 
 def opened(finding: Finding) -> list[PendingEvent]:
@@ -46,11 +54,33 @@ def changed(finding: Finding, max_severity: Severity, *, was_open: bool) -> list
         return []
     if finding.state is State.RESOLVED:
         time_ns = finding.resolved_ns or finding.last_observed_ns
-        return [PendingEvent(events.ANOMALY_RESOLVED, finding.claim, time_ns)] if was_open else []
+        return [resolved(finding.resolution, _why(finding), time_ns)] if was_open else []
     if finding.severity.rank > max_severity.rank:
         note = f"From {max_severity} to {_note(finding)}"
         return [PendingEvent(events.ANOMALY_ESCALATED, note, finding.last_observed_ns)]
     return []
+
+
+def resolved(resolution: Resolution, note: str, time_ns: int) -> PendingEvent:
+    """Return the Event of a resolved finding: only one that ended has ``AnomalyResolved``."""
+    return PendingEvent(_RESOLVED.get(resolution, events.ANOMALY_RESOLVED), note, time_ns)
+
+
+def reminders(age_ns: int) -> int:
+    """Return how many reminders a finding of that age has had: fewer as it gets older."""
+    age_s = age_ns // NS_PER_SECOND
+    return sum(age_s >= limit for limit in REMINDER_AGES_S) + max(0, age_s // REMINDER_EVERY_S)
+
+
+def reminder(finding: Finding, age_ns: int, now_ns: int) -> list[PendingEvent]:
+    """Return the Events that say how long a finding has lasted, on the node and its culprit."""
+    text = f"Still open after {_duration(age_ns)}: {_note(finding)}"
+    found = [PendingEvent(events.ANOMALY_CONTINUES, text, now_ns)]
+    if (pod := culprit(finding)) is not None:
+        note = f"On node {finding.node_name}: {text}"
+        identity = pod.namespace, pod.name, pod.uid
+        found.append(PendingEvent(events.ANOMALY_CONTINUES, note, now_ns, identity))
+    return found
 
 
 def culprit(finding: Finding) -> Pod | None:
@@ -71,3 +101,18 @@ def _note(finding: Finding) -> str:
     cause = finding.hypothesis
     text = f"{finding.severity}, {finding.subsystem}: {finding.claim}"
     return f"{text} ({cause.name}: {cause.remediation})" if cause else text
+
+
+def _why(finding: Finding) -> str:
+    """Return the claim; where nobody saw the finding end, with the note that says so."""
+    if finding.resolution in _RESOLVED and finding.notes:
+        return f"{finding.notes[-1]}; it was: {finding.claim}"
+    return finding.claim
+
+
+def _duration(age_ns: int) -> str:
+    minutes = age_ns // (60 * NS_PER_SECOND)
+    if minutes < 60:
+        return f"{minutes} min"
+    hours = minutes // 60
+    return f"{hours} h" if hours < 48 else f"{hours // 24} days"

@@ -2,22 +2,27 @@
 
 A report loses its finding when its analyzer restarts, or when its node moves to another analyzer,
 leaves the cluster or falls silent.  What the node still shows is detected again, and the new
-finding adopts the report (``admission``).  Otherwise the report is resolved after a while.
+finding adopts the report (``admission``).  Otherwise the report is resolved after a while, as
+unobserved: nobody saw the finding end.
 """
 
 from __future__ import annotations
 
+from reveal_analyzer.sinks.kube import event_policy
 from reveal_analyzer.sinks.kube.entries import Entries
-from reveal_analyzer.sinks.kube.entry import Admission, Observation, PendingEvent, ReportEntry
-from reveal_analyzer.telemetry.snapshot import Snapshot
-from reveal_contract.kube import events
+from reveal_analyzer.sinks.kube.entry import Admission, Observation, ReportEntry
+from reveal_analyzer.telemetry.snapshot import SILENT_SECONDS, Snapshot
+from reveal_contract.finding import Resolution
 
 ORPHANED_S = 60.0  # its node is out of warm-up: detection takes ten seconds
 ABANDONED_S = 300.0  # its node sends nothing here; and cross-node findings take minutes
-SILENT_S = 900.0  # its node has sent nothing for so long
+SILENT_S = SILENT_SECONDS  # its node has sent nothing for so long
 
-_ORPHANED = "no analyzer observes it any more: its analyzer restarted and has not detected it again"
-_SILENT = f"its node has sent nothing for {SILENT_S / 60:.0f} minutes: its state is unknown"
+_ORPHANED = (
+    "no analyzer observes it any more: its analyzer restarted and has not detected it again;"
+    " whether it lasts is unknown"
+)
+_SILENT = f"its node has sent nothing for {SILENT_S / 60:.0f} minutes: whether it lasts is unknown"
 
 
 class ObservationTracker:
@@ -85,5 +90,6 @@ class ObservationTracker:
     def _resolve(self, entry: ReportEntry, reason: str, now_ns: int) -> None:
         # A configuration finding has no Events, and a summarized one had no Event at its opening.
         if entry.report.anomaly and entry.admission is not Admission.SUMMARIZED:
-            self._entries.add_events(entry, [PendingEvent(events.ANOMALY_RESOLVED, reason, now_ns)])
-        entry.report = entry.report.resolved(reason, now_ns)
+            event = event_policy.resolved(Resolution.UNOBSERVED, reason, now_ns)
+            self._entries.add_events(entry, [event])
+        entry.report = entry.report.resolved(reason, now_ns, Resolution.UNOBSERVED)

@@ -52,6 +52,19 @@ class ListedReport:
         agree = all(labels.get(key) == value for key, value in report.labels().items())
         return cls(report, labels, agree and bool(found.get("status")))
 
+    def entry(self, now_s: float = 0.0) -> ReportEntry:
+        """Return it as an entry that the API has, and that nobody observes yet."""
+        return ReportEntry(
+            self.report.identity.finding_id,
+            self.report,
+            self.report.severity,
+            Admission.ADMITTED,
+            pod_notified=True,
+            written_core=self.report.core if self.consistent else (),
+            written_s=now_s,
+            written_labels=dict(self.labels),
+        )
+
 
 class ReportStore:
     """Not for several threads at once."""
@@ -64,6 +77,8 @@ class ReportStore:
         )
         self._observation = ObservationTracker(self._entries)
         self._min_rank = Severity(settings.min_severity).rank
+        # findings too mild for a new report, until it is known whether the API has one
+        self._mild: dict[str, Finding] = {}
         self._listed = False
 
     def __len__(self) -> int:
@@ -120,6 +135,9 @@ class ReportStore:
         for name, listed in by_name.items():
             self._take_listed(self._entries.by_name(name), listed, now_s)
         self._listed = True
+        for finding in [*self._mild.values()]:
+            # An open report stays open although its finding is milder than ``minSeverity`` by now.
+            self.update(FindingUpdate(FindingChange.CHANGED, finding), now_s)
 
     def forget_listed(self) -> None:
         """Decide nothing before the API is listed again: others may have written meanwhile."""
@@ -130,9 +148,16 @@ class ReportStore:
         self._observation.update(snapshot, self._summary.name, now_ns)
 
     def admit(self, now_s: float, now_ns: int) -> None:
-        """Decide which waiting reports are written, once the API is listed."""
-        if self._listed:
-            self._admission.decide(now_s, now_ns)
+        """Decide which reports are written and which lasting ones are repeated.
+
+        Nothing is decided before the API is listed.
+        """
+        if not self._listed:
+            return
+        self._admission.decide(now_s, now_ns)
+        for entry in self._entries:
+            if self._is_observed(entry) and entry.report.anomaly:
+                self._entries.remind(entry, now_ns)
 
     def due(self, now_s: float, now_ns: int) -> list[ReportEntry]:
         """Return what is to be written now, the most severe first."""
@@ -163,17 +188,20 @@ class ReportStore:
         """Return what has not been delivered."""
         return [entry for entry in self._entries if entry.pending]
 
-    def urgent_by_node(self) -> dict[str, list[Report]]:
-        """Return the open reports that a person should look at now, by node."""
-        found: dict[str, list[Report]] = {}
+    def urgent_by_node(self) -> dict[str, frozenset[str]]:
+        """Return, by node, what the API has as open that a person should look at now."""
+        found: dict[str, set[str]] = {}
         for entry in self._entries:
-            if entry.urgent and entry.admission is Admission.ADMITTED:
-                found.setdefault(entry.report.node, []).append(entry.report)
-        return found
+            if urgent := entry.written_urgent:
+                found.setdefault(entry.report.node, set()).add(f"{entry.report.name} {urgent}")
+        return {node: frozenset(reports) for node, reports in found.items()}
 
     def _add_finding(self, finding: Finding, now_s: float) -> None:
         is_open = finding.state is State.OPEN
-        if finding.severity.rank < self._min_rank and is_open:
+        self._mild.pop(finding.id, None)
+        if is_open and finding.severity.rank < self._min_rank:
+            if not self._listed:
+                self._mild[finding.id] = finding
             return
         report = self._entries.report_of(finding)
         entry = ReportEntry(finding.id, report, finding.severity, updated_s=now_s)
@@ -184,27 +212,22 @@ class ReportStore:
             self._entries.announce(entry, finding)
 
     def _take_listed(self, entry: ReportEntry | None, listed: ListedReport, now_s: float) -> None:
-        report, core = listed.report, listed.report.core if listed.consistent else ()
         if entry is not None and entry.written_core is not None:
             return  # written by this process: what it knows is newer than the list
-        found = ReportEntry(
-            report.identity.finding_id,
-            report,
-            report.severity,
-            Admission.ADMITTED,
-            pod_notified=True,
-            written_core=core,
-            written_s=now_s,
-            written_labels=dict(listed.labels),
-        )
+        found = listed.entry(now_s)
         if entry is None:
             self._entries.add(found)
         else:
             continue_report(entry, found)
 
+    def _is_observed(self, entry: ReportEntry) -> bool:
+        """Whether it is written, open, and observed by this analyzer."""
+        admitted = entry.admission is Admission.ADMITTED
+        return admitted and entry.report.open and entry.observation is Observation.ACTIVE
+
     def _is_stale(self, entry: ReportEntry, now_s: float) -> bool:
         """Whether the API must hear again that the finding goes on."""
-        if not entry.report.open or entry.observation is not Observation.ACTIVE:
+        if not self._is_observed(entry):
             return False
         if entry.report.name == self._summary.name:
             limit = REFRESH_SUMMARY_S

@@ -7,7 +7,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -19,6 +19,7 @@ from reveal_analyzer.sinks.kube.entry import ReportEntry
 from reveal_analyzer.sinks.kube.profile_telemetry import ProfileTelemetry
 from reveal_analyzer.sinks.kube.report_store import ListedReport, ReportStore
 from reveal_analyzer.sinks.kube.spool import Spool
+from reveal_analyzer.sinks.kube.stopped import StoppedReports
 from reveal_analyzer.stream.connection import connect as connect_redis
 from reveal_analyzer.telemetry.snapshot import Snapshot
 from reveal_contract.finding import FindingUpdate
@@ -74,8 +75,9 @@ def sink_of(
 class KubeSink:
     """A sink whose ``write`` never blocks, and never fails because of the API.
 
-    With ``settings.publish`` "observe" only ``telemetry`` is written.  ``instance`` is the pod's
-    name, ``folder`` is where pending reports survive a restart.
+    With ``settings.publish`` "observe" only ``telemetry`` is written; the leader resolves what an
+    earlier run left open.  ``instance`` is the pod's name, ``folder`` is where pending reports
+    survive a restart.
     """
 
     def __init__(
@@ -91,7 +93,10 @@ class KubeSink:
         self._store = ReportStore(settings)
         self._spool = Spool(folder if self._writes_reports else None)
         self._delivery = Delivery(api, instance)
-        self._conditions = NodeConditions(api) if settings.node_conditions else None
+        self._conditions = NodeConditions(
+            api, settings.profile, enabled=self._writes_reports and settings.node_conditions
+        )
+        self._stopped = StoppedReports(api, self._delivery, with_events=settings.events)
         self._backoff, self._telemetry_backoff = backoff.ApiBackoff(), backoff.ApiBackoff()
         self._changed = threading.Condition()
         self._spooling = threading.Lock()
@@ -113,6 +118,9 @@ class KubeSink:
                 self._store.update(update, time.monotonic())
                 self._has_updates = True
                 self._changed.notify()
+
+    def forget(self, node: str, lost: str = "") -> None:
+        """Do nothing: what ``observe`` takes says which reports are not observed any more."""
 
     def observe(self, snapshot: Snapshot) -> None:
         """Take what this analyzer watches now."""
@@ -163,7 +171,11 @@ class KubeSink:
         try:
             self._write_telemetry()
             if self._writes_reports:
-                self._write_reports()
+                self._observe_snapshot()
+                self._request(self._write_reports)
+                self._write_spool()
+            else:
+                self._request(self._stop_reports)
         except Exception:
             log.exception("a round of the Kubernetes sink failed")
 
@@ -180,19 +192,36 @@ class KubeSink:
         else:
             self._telemetry_backoff.succeeded()
 
-    def _write_reports(self) -> None:
-        self._observe_snapshot()
+    def _request(self, requests: Callable[[float], None]) -> None:
+        """Send requests if the API accepts them now; ``requests`` takes the time."""
         now = time.monotonic()
-        if self._backoff.ready(now):
-            try:
-                self._list(now)
-                self._deliver()
-                self._write_series(now)
-            except ApiError as error:
-                self._backoff.failed(error, time.monotonic())
-            else:
-                self._backoff.succeeded()
-        self._write_spool()
+        if not self._backoff.ready(now):
+            return
+        try:
+            requests(now)
+        except ApiError as error:
+            self._backoff.failed(error, time.monotonic())
+        else:
+            self._backoff.succeeded()
+
+    def _write_reports(self, now: float) -> None:
+        self._list(now)
+        self._deliver()
+        self._write_conditions()
+        self._write_series(now)
+
+    def _stop_reports(self, now: float) -> None:
+        """Resolve the reports that are still open, and remove the node conditions; the leader does.
+
+        It looks again from time to time: an analyzer with the earlier settings may end later.
+        """
+        snapshot = self._snapshot
+        if snapshot is None or not snapshot.leads or not self._is_list_due(now):
+            return
+        for node in self._stopped.resolve_all(self._read_owner(), now, time.time_ns()):
+            self._conditions.recheck([node])
+        self._conditions.update({}, time.time_ns())
+        self._listed_s = now
 
     def _observe_snapshot(self) -> None:
         with self._changed:
@@ -205,7 +234,7 @@ class KubeSink:
         snapshot = self._snapshot
         if snapshot is None or not snapshot.shards:
             return  # which nodes are ours is not known yet
-        if self._listed_s is not None and now - self._listed_s < LIST_SECONDS:
+        if not self._is_list_due(now):
             return
         self._owner = self._read_owner()
         found = self._api.open_reports(self._profile)
@@ -215,8 +244,11 @@ class KubeSink:
             if self._snapshot is snapshot or not _gained_nodes(snapshot, self._snapshot):
                 self._store.set_listed(listed, now)
                 self._listed_s = now
-        if self._conditions is not None:
-            self._conditions.assume([each.report.node for each in listed])
+        nodes = {each.report.node for each in listed if each.report.anomaly}
+        self._conditions.recheck(node for node in nodes if snapshot.owns(node))
+
+    def _is_list_due(self, now: float) -> bool:
+        return self._listed_s is None or now - self._listed_s >= LIST_SECONDS
 
     def _read_owner(self) -> ReportOwner:
         try:
@@ -231,11 +263,14 @@ class KubeSink:
             now, now_ns = time.monotonic(), time.time_ns()
             self._store.admit(now, now_ns)
             due = self._store.due(now, now_ns)
-            urgent = self._store.urgent_by_node()
         self._write_spool()
-        if self._conditions is not None and self._listed_s is not None:
-            self._conditions.update(urgent, now_ns)
         self._deliver_all(due)
+
+    def _write_conditions(self) -> None:
+        """Follow the reports that the API has by now: what was just delivered is among them."""
+        with self._changed:
+            urgent = self._store.urgent_by_node()
+        self._conditions.update(urgent, time.time_ns())
 
     def _deliver_all(self, due: Sequence[ReportEntry]) -> None:
         """Deliver each report; one that the API fails for stops the others only after some."""

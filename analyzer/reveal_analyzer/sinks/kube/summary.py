@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from reveal_analyzer.sinks.kube.entries import Entries
 from reveal_analyzer.sinks.kube.entry import Admission, Observation, PendingEvent, ReportEntry
-from reveal_contract.finding import Finding, Hypothesis, Severity, State
+from reveal_contract.finding import Finding, Hypothesis, Resolution, Severity, State
 from reveal_contract.kube import events
 from reveal_contract.kube.anomaly_report import Report
 
@@ -34,7 +34,7 @@ class Summary:
         if summarized:
             self._write(summarized, entry, now_s, now_ns)
         elif entry is not None:
-            entry.report = entry.report.resolved(_ALL_REPORTED, now_ns)
+            entry.report = entry.report.resolved(_ALL_REPORTED, now_ns, Resolution.ENDED)
             event = PendingEvent(events.ANOMALY_RESOLVED, _ALL_REPORTED, now_ns)
             self._entries.add_events(entry, [event])
             self.name = ""

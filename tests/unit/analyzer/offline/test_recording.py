@@ -9,7 +9,7 @@ import pytest
 from reveal_analyzer.formatting import decimal, human
 from reveal_analyzer.offline import recording as report
 from reveal_contract.channels import ChannelTable
-from reveal_contract.finding import Finding
+from reveal_contract.finding import Finding, Hypothesis, Severity, State
 from reveal_contract.metric import Kind, Subsystem
 from reveal_contract.settings import AnalyzerSettings
 from reveal_contract.wire import Message
@@ -51,6 +51,34 @@ def test_merge_keeps_online_findings_and_marks_added_offline_findings() -> None:
     merged = report.merge([later], [found])
     assert [f.id for f in merged] == [found.id, "other"]
     assert "offline" in _only_note(merged[0])
+
+
+def _finding(
+    identity: str, subsystem: Subsystem, begin_s: int, end_s: int, cause: str = ""
+) -> Finding:
+    return Finding(
+        identity, "n", subsystem, Severity.HIGH, State.OPEN, begin_s * 10**9, end_s * 10**9, "slow",
+        hypothesis=Hypothesis(cause, 80, "") if cause else None,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("subsystem", "cause", "added"),
+    [
+        (Subsystem.STORAGE, "", True),  # another subsystem
+        (Subsystem.STORAGE, "SlowDisk", True),
+        (Subsystem.CPU, "CPUContention", True),  # another cause
+        (Subsystem.CPU, "CPUQuotaThrottling", False),
+        (Subsystem.CPU, "", False),
+    ],
+)
+def test_a_finding_that_lasts_hides_only_offline_findings_of_its_own_fault(
+    subsystem: Subsystem, cause: str, added: bool
+) -> None:
+    throttled = _finding("cpu-1", Subsystem.CPU, 0, 600, "CPUQuotaThrottling")
+    offline = _finding("other", subsystem, 200, 260, cause)
+    found = report.merge([throttled], [offline])
+    assert ("other" in [each.id for each in found]) == added
 
 
 def _only_note(finding: Finding) -> str:

@@ -42,6 +42,24 @@ def test_each_change_is_written_immediately_as_a_row(tmp_path: Path) -> None:
     sink.close()
 
 
+def test_a_lost_finding_gets_a_last_row_and_a_handed_over_finding_gets_none(
+    tmp_path: Path,
+) -> None:
+    sink = JsonlSink(tmp_path / "f.jsonl")
+    for identity, node in (("a", "n1"), ("b", "n1"), ("c", "n2"), ("d", "n3")):
+        sink.write(update(identity=identity, node_name=node))
+    sink.write(update("Resolved", "b", resolved_ns=3))
+    sink.forget("n1", "its analysis failed")
+    sink.forget("n1", "its analysis failed")
+    sink.forget("n3")
+    *_, last = rows(sink.path)
+    assert len(rows(sink.path)) == 6
+    assert (last["id"], last["state"], last["resolution"]) == ("a", "Resolved", "Unobserved")
+    assert last["notes"] == ["its analysis failed"]
+    assert last["resolvedTime"] >= last["lastSeenTime"]
+    sink.close()
+
+
 def test_rows_are_appended_after_those_of_an_earlier_run(tmp_path: Path) -> None:
     path = tmp_path / "f.jsonl"
     path.write_text('{"id": "old"}\n{"id": "cut o')

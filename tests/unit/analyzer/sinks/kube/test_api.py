@@ -100,7 +100,7 @@ def test_what_is_asked(api: KubernetesApi, server: Server) -> None:
     api.patch_event("ns", "e", {"series": {}})
     api.patch_node_conditions("n", [{"type": "T"}])
     api.apply_profile_status("p", {"telemetry": {}})
-    assert api.node_uid("n/../x") == "u"
+    assert api.node("n/../x")["metadata"]["uid"] == "u"
     reports = "/apis/reveal.dev/v1alpha1/anomalyreports"
     manager = "fieldManager=reveal-analyzer"
     merge = "application/merge-patch+json"
@@ -181,11 +181,11 @@ def test_nobody_there_and_no_answer_are_away(
         monkeypatch.setattr(module, "READ_SECONDS", 0.1)
         api = connect(kubeconfig(tmp_path, f"http://127.0.0.1:{silent.server_port}"))
         with pytest.raises(UnavailableError, match=r"timed out|Timeout"):
-            api.node_uid("n")
+            api.node("n")
         port = silent.server_port
     gone = connect(kubeconfig(tmp_path, f"http://127.0.0.1:{port}"))
     with pytest.raises(UnavailableError, match="GET /api/v1/nodes/n: "):
-        gone.node_uid("n")
+        gone.node("n")
 
 
 def test_an_answer_that_is_no_json_is_away(api: KubernetesApi, server: Server) -> None:

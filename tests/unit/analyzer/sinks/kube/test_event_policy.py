@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from reveal_analyzer.sinks.kube import event_policy
 from reveal_contract.finding import (
     Confidence,
@@ -9,6 +11,7 @@ from reveal_contract.finding import (
     FindingScope,
     Hypothesis,
     Pod,
+    Resolution,
     Severity,
     State,
 )
@@ -63,3 +66,36 @@ def test_escalation_names_both_severities() -> None:
     assert event.reason.name == "AnomalyEscalated"
     assert event.note.startswith("From Low to High, CPU: ")
     assert event_policy.changed(finding(), Severity.MEDIUM, was_open=True) == []
+
+
+@pytest.mark.parametrize(
+    ("resolution", "reason"),
+    [
+        (Resolution.ENDED, "AnomalyResolved"),
+        (Resolution.UNOBSERVED, "AnomalyUnobserved"),
+        (Resolution.STOPPED, "ReportingStopped"),
+    ],
+)
+def test_only_a_finding_that_ended_is_called_resolved(resolution: Resolution, reason: str) -> None:
+    over = finding(state=State.RESOLVED, resolution=resolution, notes=("nobody reads it",))
+    (event,) = event_policy.changed(over, Severity.HIGH, was_open=True)
+    assert event.reason.name == reason
+    assert ("nobody reads it" in event.note) == (resolution is not Resolution.ENDED)
+    assert "CPU is slow" in event.note
+
+
+def test_reminders_become_rarer_with_age() -> None:
+    hour = 3600
+    ages = {0: 0, 599: 0, 600: 1, hour: 2, 6 * hour: 3, 24 * hour: 4, 47 * hour: 4, 72 * hour: 6}
+    for age_s, count in ages.items():
+        assert event_policy.reminders(age_s * SECOND) == count
+    assert event_policy.reminders(-3600 * SECOND) == 0  # the clocks differ
+
+
+def test_a_reminder_has_the_age_and_goes_to_the_pod_too() -> None:
+    known = finding(pods=(pod(),))
+    for age_s, text in ((600, "10 min"), (6 * 3600, "6 h"), (72 * 3600, "3 days")):
+        on_node, on_pod = event_policy.reminder(known, age_s * SECOND, START_NS)
+        assert on_node.note == f"Still open after {text}: Medium, CPU: CPU is slow"
+        assert on_node.reason.name == on_pod.reason.name == "AnomalyContinues"
+        assert on_pod.note == f"On node n1: {on_node.note}"

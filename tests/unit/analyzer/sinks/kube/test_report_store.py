@@ -233,7 +233,8 @@ def test_an_orphaned_report_is_resolved_after_a_minute() -> None:
     (over,) = harness.written
     assert over.status["state"] == "Resolved"
     assert "no analyzer observes it" in over.status["notes"][-1]
-    assert harness.reasons == ["AnomalyResolved"]
+    assert over.status["resolution"] == "Unobserved"
+    assert harness.reasons == ["AnomalyUnobserved"]
     assert len(harness.store) == 0
 
 
@@ -301,6 +302,7 @@ def test_reports_of_a_silent_node_are_resolved_after_15_minutes() -> None:
     harness.observe(replace(harness.snapshot(), nodes={"n1": snapshot}))
     harness.deliver()
     assert "has sent nothing for 15 minutes" in harness.written[-1].status["notes"][-1]
+    assert harness.written[-1].status["resolution"] == "Unobserved"
     harness.update(changed())  # it came back, and is still so
     assert harness.deliver()[0].status["state"] == "Open"
 
@@ -389,4 +391,6 @@ def test_urgent_nodes_have_an_open_report_of_high_severity() -> None:
     harness.deliver()
     assert list(harness.store.urgent_by_node()) == ["n1"]
     harness.update(resolved("a", severity=Severity.HIGH))
+    assert list(harness.store.urgent_by_node()) == ["n1"], "the API still has it as open"
+    harness.deliver()
     assert harness.store.urgent_by_node() == {}

@@ -73,7 +73,7 @@ def test_a_node_that_the_api_does_not_know_has_its_event_all_the_same(bench: Sin
 
 
 @pytest.mark.parametrize(
-    "call", ["create_report", "apply_report_status", "create_event", "node_uid", "profile",
+    "call", ["create_report", "apply_report_status", "create_event", "node", "profile",
              "open_reports"],
 )  # fmt: skip
 def test_an_outage_in_any_step_repeats_nothing(call: str, tmp_path: Path) -> None:
