@@ -175,7 +175,7 @@ def test_lines_that_older_servers_refuse_stand_between_two_marks() -> None:
         (
             names.REPORTS,
             ["Node", "Subsystem", "Severity", "State", "Cause", "Last", "Age"],
-            ["Agree", "Metric", "Pods", "Claim"],
+            ["Resolution", "Agree", "Metric", "Pods", "Claim"],
         ),
     ],
 )

@@ -14,6 +14,7 @@ from reveal_contract.finding import (
     Finding,
     FindingKind,
     FindingScope,
+    Resolution,
     Severity,
     State,
 )
@@ -101,6 +102,12 @@ def test_names_are_those_of_the_json_row() -> None:
 )
 def test_an_example_finding_fits_the_schema(finding: Finding) -> None:
     assert faults(REPORT, as_object(finding)) == []
+
+
+def test_a_resolved_report_may_have_each_resolution() -> None:
+    """While it is open the field is absent."""
+    words = dict(parts(REPORT))[".status.resolution"]["enum"]
+    assert words == [word.value for word in Resolution if word]
 
 
 @pytest.mark.parametrize(

@@ -178,6 +178,7 @@ def tcp_retransmission(now_ns: int) -> Finding:
         first_observed_ns=first,
         last_observed_ns=last,
         resolved_ns=last,
+        resolution=Resolution.ENDED,
         claim="network.tcp.retrans_segs (RetransSegs) at 2.1 k/s, baseline 3 /s",
         methods=(
             Method("WindowZScore", True, 96),
@@ -270,6 +271,7 @@ def finding_with_all_fields(now_ns: int) -> Finding:
         evidence=(replace(found.evidence[0], instance="3"), *found.evidence[1:]),
         state=State.RESOLVED,
         resolved_ns=_minutes_ago(now_ns, 11),
+        resolution=Resolution.ENDED,
         peers=Peers(9, "0", "4294967296"),
     )
 

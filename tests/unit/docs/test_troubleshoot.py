@@ -32,8 +32,8 @@ def words(part: ModuleType | Callable[..., Any]) -> set[str]:
 def reasons() -> set[str]:
     types = {
         conditions.READY, conditions.SPEC_ACCEPTED, conditions.COLLECTORS_AVAILABLE,
-        conditions.ANALYZER_AVAILABLE, conditions.STREAM_REACHABLE, conditions.DEGRADED,
-        conditions.LEARNING,
+        conditions.ANALYZER_AVAILABLE, conditions.STREAM_REACHABLE,
+        conditions.NODES_REPORTING, conditions.DEGRADED, conditions.LEARNING,
     }  # fmt: skip
     statuses = {conditions.TRUE, conditions.FALSE, conditions.UNKNOWN}
     [perf] = degradations("node", _PERF.encode())

@@ -246,7 +246,8 @@ def test_degraded_lists_all_losses_with_overlaps_first() -> None:
 
 
 def test_a_rollout_degrades_only_when_it_is_stuck() -> None:
-    rolling = replace(GOOD, collectors=pods(9, 8, updated=1))
+    heard = TELEMETRY | {"nodesReporting": 9}
+    rolling = replace(GOOD, collectors=pods(9, 8, updated=1), telemetry=heard)
     assert of(rolling, DEGRADED)[0] == "False"
     new = replace(rolling, collectors_failure=Failure("Waiting", "1 starting (n1)"))
     assert of(new, DEGRADED)[0] == "False"
