@@ -10,7 +10,6 @@ import numpy as np
 from reveal_analyzer.heartbeat import comb
 from reveal_analyzer.heartbeat.guards import is_alias
 from reveal_analyzer.heartbeat.ring import RingBuffer
-from reveal_analyzer.state.tree import StateError, StateTree, number, text, texts
 
 LEAST_S = 30
 SEARCH_INTERVAL_S = 5  # while there is no candidate; every second once there is one
@@ -41,26 +40,6 @@ class RhythmLock:
     needed: float
     top: float | None
     shared: tuple[str, ...]
-
-    def save(self) -> StateTree:
-        """Return the lock as a tree."""
-        return {
-            "period": self.period,
-            "channel": self.channel,
-            "strength": self.strength,
-            "needed": self.needed,
-            "top": self.top,
-            "shared": self.shared,
-        }
-
-    @classmethod
-    def restored(cls, tree: StateTree) -> RhythmLock:
-        """Return the lock of a tree."""
-        top = None if tree.get("top") is None else number(tree, "top")
-        period, strength, needed = (number(tree, key) for key in ("period", "strength", "needed"))
-        if period <= 0:
-            raise StateError("the period of a rhythm must be above 0")
-        return cls(period, text(tree, "channel"), strength, needed, top, texts(tree, "shared"))
 
 
 @dataclass(frozen=True)

@@ -44,23 +44,6 @@ class _Slowdown:
     reported: Impact
     impact: Impact
 
-    def save(self) -> StateTree:
-        """Return it as a tree."""
-        return {
-            "finding": save_record(self.base),
-            "reported": save_record(self.reported),
-            "impact": save_record(self.impact),
-        }
-
-    @classmethod
-    def restored(cls, tree: StateTree) -> _Slowdown:
-        """Return the slowdown of a tree."""
-        return cls(
-            restore_record(Finding, section(tree, "finding")),
-            restore_record(Impact, section(tree, "reported")),
-            restore_record(Impact, section(tree, "impact")),
-        )
-
 
 class JobMonitor:
     """Step times of one node's jobs, and what they add to its findings."""
@@ -137,7 +120,7 @@ class JobMonitor:
         return {
             "watch": self._watch.save(),
             "states": {subject: state.save() for subject, state in self._states.items()},
-            "slowdowns": {subject: each.save() for subject, each in self._slowdowns.items()},
+            "slowdowns": {subject: save_record(each) for subject, each in self._slowdowns.items()},
             "related": self._related.save(),
         }
 
@@ -148,7 +131,7 @@ class JobMonitor:
             for subject, row in named_sections(tree, "states").items()
         }
         slowdowns = {
-            subject: _Slowdown.restored(row)
+            subject: restore_record(_Slowdown, row)
             for subject, row in named_sections(tree, "slowdowns").items()
         }
         if not slowdowns.keys() <= states.keys():

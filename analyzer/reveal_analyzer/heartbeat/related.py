@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from reveal_analyzer.heartbeat.slowdown_state import STEADY_S, SlowdownState
-from reveal_analyzer.state.records import restore_optional, save_record
-from reveal_analyzer.state.tree import StateTree, integer, named_sections, text
+from reveal_analyzer.state.records import restore_record, save_record
+from reveal_analyzer.state.tree import StateTree, named_sections
 from reveal_contract.finding import Finding, FindingChange, FindingUpdate, Impact, Resolution
 from reveal_contract.time_units import NS_PER_SECOND
 
@@ -48,6 +48,16 @@ class _RelatedFinding:
             return None
         notes = (*self.bare.notes, self.note) if self.note else self.bare.notes
         return replace(self.bare, impact=self.cost, notes=notes)
+
+
+@dataclass(frozen=True)
+class _SavedCost:
+    """What is saved of a finding; its source saves the rest."""
+
+    first_ns: int
+    resolved_ns: int | None
+    cost: Impact | None
+    note: str
 
 
 class RelatedFindings:
@@ -104,15 +114,10 @@ class RelatedFindings:
         return tuple(sorted(open_, key=lambda id_: (open_[id_].first_ns, id_)))
 
     def save(self) -> StateTree:
-        """Return times and costs of the latest findings; their sources save the rest."""
+        """Return times and costs of the latest findings."""
         latest = sorted(self._known.items(), key=lambda item: item[1].first_ns)[-_MOST_SAVED:]
         return {
-            id_: {
-                "first": each.first_ns,
-                "resolved": each.resolved_ns or 0,
-                "cost": save_record(each.cost) if each.cost else None,
-                "note": each.note,
-            }
+            id_: save_record(_SavedCost(each.first_ns, each.resolved_ns, each.cost, each.note))
             for id_, each in latest
         }
 
@@ -121,11 +126,9 @@ class RelatedFindings:
         """Return the findings at ``key``."""
         related = cls()
         for id_, row in named_sections(tree, key).items():
+            saved = restore_record(_SavedCost, row)
             related._known[id_] = _RelatedFinding(
-                integer(row, "first"),
-                resolved_ns=integer(row, "resolved") or None,
-                cost=restore_optional(Impact, row, "cost"),
-                note=text(row, "note"),
+                saved.first_ns, resolved_ns=saved.resolved_ns, cost=saved.cost, note=saved.note
             )
         return related
 

@@ -20,6 +20,7 @@ from reveal_analyzer.heartbeat.guards import is_same_rhythm, steps_fit
 from reveal_analyzer.heartbeat.presence import Presence, PresenceCheck
 from reveal_analyzer.heartbeat.reference import WINDOWS, StepReference, WindowReading
 from reveal_analyzer.heartbeat.ring import SPAN_S, RingBuffer
+from reveal_analyzer.state.records import restore_record, save_record
 from reveal_analyzer.state.tree import StateError, StateTree, flag, number, section
 
 _LONG_PERIOD_S = 2.5  # a longer step has too few periods for its phase
@@ -82,7 +83,7 @@ class _Tracked:
     def save(self) -> StateTree:
         """Return the lock, the period and the reference; checks of the last seconds start again."""
         return {
-            "lock": self.lock.save(),
+            "lock": save_record(self.lock),
             "period": self.period,
             "whole": self.is_whole,
             "reference": self.reference.save(),
@@ -90,9 +91,9 @@ class _Tracked:
 
     @classmethod
     def restored(cls, tree: StateTree) -> _Tracked:
-        lock = RhythmLock.restored(section(tree, "lock"))
+        lock = restore_record(RhythmLock, section(tree, "lock"))
         period = number(tree, "period")
-        if period <= 0:
+        if min(period, lock.period) <= 0:
             raise StateError("the period of a rhythm must be above 0")
         reference = StepReference.restored(section(tree, "reference"))
         return cls(lock, period, PresenceCheck(lock), reference, is_whole=flag(tree, "whole"))
