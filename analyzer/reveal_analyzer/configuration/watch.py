@@ -10,7 +10,7 @@ from reveal_analyzer.configuration.rule import ConfigurationRule
 from reveal_analyzer.state.records import restore_record, save_record
 from reveal_analyzer.state.tree import StateTree, sections
 from reveal_contract.facts import Facts
-from reveal_contract.finding import Finding, FindingChange, FindingUpdate, State
+from reveal_contract.finding import Finding, FindingChange, FindingUpdate, Resolution, State
 
 
 class ConfigurationTracker:
@@ -51,8 +51,8 @@ class ConfigurationTracker:
                 updates.append(FindingUpdate(FindingChange.CHANGED, self._open[identity]))
         for identity in self._open.keys() - now.keys():
             resolved = replace(
-                self._open.pop(identity), state=State.RESOLVED, last_observed_ns=time_ns,
-                resolved_ns=time_ns,
+                self._open.pop(identity), state=State.RESOLVED, resolution=Resolution.ENDED,
+                last_observed_ns=time_ns, resolved_ns=time_ns,
             )  # fmt: skip
             updates.append(FindingUpdate(FindingChange.RESOLVED, resolved))
         self._unreported.clear()

@@ -17,6 +17,7 @@ from reveal_contract.finding import (
     Hypothesis,
     Peers,
     Pod,
+    Resolution,
     State,
     Subject,
     finding_id,
@@ -77,8 +78,18 @@ def finding(case: FleetCase, members: tuple[JobMember, ...], *, resolved: bool =
         subjects=subjects,
         score_percent=_score(first),
         confidence_percent=confidence,
-        notes=(_NOT_COMPARED,) if resolved and case.calm < CALM_MINUTES else (),
+        resolution=_resolution(case) if resolved else Resolution.NONE,
+        notes=(_NOT_COMPARED,) if resolved and not _is_calm(case) else (),
     )
+
+
+def _is_calm(case: FleetCase) -> bool:
+    """Whether the node was compared for a while, and did not deviate."""
+    return case.calm >= CALM_MINUTES
+
+
+def _resolution(case: FleetCase) -> Resolution:
+    return Resolution.ENDED if _is_calm(case) else Resolution.UNOBSERVED
 
 
 def identity(case: FleetCase) -> str:

@@ -11,7 +11,15 @@ from reveal_analyzer.formatting import decimal
 from reveal_analyzer.tables.ingest.subsystems import subsystem_of
 from reveal_analyzer.tables.scoring.api import MetricRank, Scores, Table, rank_spans
 from reveal_contract import severity
-from reveal_contract.finding import Evidence, Finding, Method, Severity, State, finding_id
+from reveal_contract.finding import (
+    Evidence,
+    Finding,
+    Method,
+    Resolution,
+    Severity,
+    State,
+    finding_id,
+)
 from reveal_contract.metric import Subsystem
 
 MOST_EVIDENCE = 10
@@ -83,6 +91,7 @@ def _finding(scored: ScoredTable, span: tuple[int, int], ranking: Sequence[Metri
         first_observed_ns=int(times[first]),
         last_observed_ns=int(times[end - 1]),
         resolved_ns=int(times[end - 1]) if resolved else None,
+        resolution=Resolution.ENDED if resolved else Resolution.NONE,
         claim=_claim(ranking),
         methods=methods,
         evidence=tuple(map(_evidence, ranking[:MOST_EVIDENCE])),

@@ -47,6 +47,7 @@ def test_a_finding_opens_once_and_resolves_when_the_fact_is_fixed() -> None:
     [resolved] = node.update(SOUND, 3)
     assert (resolved.change, resolved.finding.id) == ("Resolved", opened.finding.id)
     assert (resolved.finding.first_observed_ns, resolved.finding.resolved_ns) == (1, 3)
+    assert resolved.finding.resolution == "Ended"
     assert node.findings == []
     assert node.update(SOUND, 4) == []
 

@@ -14,7 +14,15 @@ from reveal_analyzer.fleet.outliers import Drift, Outlier
 from reveal_analyzer.fleet.rounds import compare_all
 from reveal_analyzer.fleet.summary import Summary
 from reveal_analyzer.fleet.workload import JobMember
-from reveal_contract.finding import Finding, FindingKind, FindingScope, Peers, Severity, State
+from reveal_contract.finding import (
+    Finding,
+    FindingKind,
+    FindingScope,
+    Peers,
+    Resolution,
+    Severity,
+    State,
+)
 from reveal_contract.metric import Subsystem
 from support.fleet_summaries import GIB, fleet, part, summary
 from support.property_tests import examples
@@ -73,6 +81,13 @@ def test_while_a_node_is_away_its_case_stays_until_it_has_left() -> None:
     reported = finding(gone[1], (), resolved=True)
     assert reported.state is State.RESOLVED
     assert reported.notes == ("the node can no longer be compared with others",)
+    assert reported.resolution is Resolution.UNOBSERVED
+
+
+def test_a_node_that_is_compared_and_like_the_others_again_has_ended() -> None:
+    *_, gone = play(FleetCases(), [fleet(9, IDLE)] * 3 + [fleet(9)] * 5)
+    assert finding(gone[1], (), resolved=True).resolution is Resolution.ENDED
+    assert finding(gone[1], ()).resolution is Resolution.NONE
 
 
 def test_a_fleet_that_shrinks_below_four_ends_its_cases() -> None:
