@@ -14,7 +14,7 @@ from reveal_analyzer.formatting import human
 from reveal_cli.options import format_duration
 from reveal_cli.terminal import grid, table
 from reveal_contract import catalogue
-from reveal_contract.finding import Evidence, Finding, Severity
+from reveal_contract.finding import Evidence, Finding, Resolution, Severity
 from reveal_contract.metric import Kind
 
 # on a narrower terminal a finding is a list of its fields
@@ -38,11 +38,12 @@ class FindingsTable:
         yield self._list() if options.max_width < _TABLE_WIDTH else self._table()
 
     def _table(self) -> RenderableType:
+        state_width = max([8, *(len(state_text(finding)) for finding in self.findings)])
         # claim, subject and evidence share what the narrow columns leave
         rows = table(
             Column("TIME", width=8), Column("SUBSYSTEM"), Column("SEVERITY"),
-            Column("STATE", width=8), Column("CLAIM", ratio=5), Column("SUBJECT", ratio=3),
-            Column("EVIDENCE", ratio=4), expand=True,
+            Column("STATE", width=state_width), Column("CLAIM", ratio=5),
+            Column("SUBJECT", ratio=3), Column("EVIDENCE", ratio=4), expand=True,
         )  # fmt: skip
         for finding in self.findings:
             rows.add_row(*self._fields(finding).values())
@@ -62,7 +63,7 @@ class FindingsTable:
             "TIME": self._time(finding),
             "SUBSYSTEM": finding.subsystem.value,
             "SEVERITY": Text(finding.severity.value, style=_STYLES[finding.severity]),
-            "STATE": finding.state.value,
+            "STATE": state_text(finding),
             "CLAIM": _claim_with_impact(finding),
             "SUBJECT": subject_text(finding),
             "EVIDENCE": "\n".join(map(evidence_text, evidence)),
@@ -83,6 +84,12 @@ def evidence_text(evidence: Evidence) -> str:
     instance = f"{{{evidence.instance}}}" if evidence.instance else ""
     baseline = f" (baseline {_amount(evidence.baseline, evidence)})" if evidence.baseline else ""
     return f"{evidence.metric}{instance} {_amount(evidence.value, evidence)}{baseline}"
+
+
+def state_text(finding: Finding) -> str:
+    """Return the state; "Unobserved" or "Stopped" where nobody saw the finding end."""
+    ended = finding.resolution in (Resolution.NONE, Resolution.ENDED)
+    return finding.state.value if ended else finding.resolution.value
 
 
 def subject_text(finding: Finding) -> str:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from reveal_cli.findings_table import FindingsTable, evidence_text, subject_text
 from reveal_cli.terminal import plain_text
-from reveal_contract.finding import Evidence, Finding, Impact
+from reveal_contract.finding import Evidence, Finding, Impact, Resolution, State
 from support.finding_factory import ONSET_NS, scan_finding
 
 IMPACT = Impact("/train", 9.14, 8.04, 10.24, 1716.4, 1572.7, ONSET_NS, 30, "cpu.subject.usage", 88)
@@ -52,6 +52,20 @@ def test_days_are_printed_where_the_findings_are_of_several() -> None:
     later = replace(scan_finding(), first_observed_ns=ONSET_NS + 3 * 86_400 * 10**9)
     assert "Nov" not in table(scan_finding())
     assert words(table(scan_finding(), later)).count("Nov") == 2
+
+
+@pytest.mark.parametrize(
+    ("resolution", "state"),
+    [
+        (Resolution.ENDED, "Resolved"),
+        (Resolution.UNOBSERVED, "Unobserved"),
+        (Resolution.STOPPED, "Stopped"),
+    ],
+)
+def test_only_a_finding_that_ended_is_called_resolved(resolution: Resolution, state: str) -> None:
+    over = replace(scan_finding(), state=State.RESOLVED, resolution=resolution)
+    assert state in words(table(over))
+    assert "Open" in words(table(replace(scan_finding(), state=State.OPEN)))
 
 
 def test_evidence_and_subject_as_text() -> None:
