@@ -16,8 +16,10 @@ from reveal_collector.facts.device_queries import queries_for
 from reveal_collector.facts.inventory import FactsReader
 from reveal_collector.facts.publisher import FactsPublisher
 from reveal_collector.kernel.scheduling import prefer_real_time, raise_file_limit
+from reveal_collector.readers.opening import Opening
 from reveal_collector.readers.raw_slice import RawSlice, SliceOrigin
 from reveal_collector.readers.source import (
+    HUNG_NS,
     AdaptiveSource,
     PausableSource,
     Roots,
@@ -30,6 +32,7 @@ from reveal_collector.registry import MissingSource
 from reveal_collector.sampling.cpu_budget import CpuBudget, SourceCost
 from reveal_collector.sampling.feed import Feed
 from reveal_collector.sampling.native_sampler import NativeSampler, make_sampler
+from reveal_collector.sampling.outages import FailingSource, OutageTexts
 from reveal_collector.sampling.sampler import Sampler
 from reveal_collector.sampling.self_metrics import NAME, SelfMetrics, SelfMetricsSource
 from reveal_collector.shipping.native_encoder import encoder_of
@@ -50,12 +53,12 @@ _READS_PER_SECOND = {Lane.FAST: 10.0, Lane.SLOW: 1.0, Lane.RARE: 0.1}
 
 
 class FeedState(NamedTuple):
-    """State of one source: its current lane, and how long its last read took."""
+    """State of one source: its current lane, how long its last read took, whether it answers."""
 
     source: str
     lane: Lane
     read_ns: int
-    broken: bool
+    up: bool
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,7 @@ class CollectorStatus:
     feeds: tuple[FeedState, ...]
     missing: tuple[MissingSource, ...]
     degraded: tuple[str, ...]
+    failing: tuple[FailingSource, ...]
     late_ticks: int
     missed_ticks: int
     skipped_slices: int
@@ -97,6 +101,7 @@ class CollectorStatus:
             "channels": self.channels,
             "missing": [source._asdict() for source in self.missing],
             "degraded": list(self.degraded),
+            "failing": [source._asdict() for source in self.failing],
             "dropped": self.dropped,
             "buffered": self.buffered,
             "subjects": to_rows(self.subjects),
@@ -115,11 +120,12 @@ class Collector:
     ) -> None:
         self.settings = settings
         self.pulse = pulse or LivenessFiles()
-        self.last_tick: RawSlice | None = None  # the last tick shipped, for the exporter
+        self._last_tick: tuple[RawSlice, int] | None = None  # the last one shipped, and when
         self._sinks = tuple(sinks)
         self._sources = sources
         self._missing: tuple[MissingSource, ...] = ()
         self._absent: list[Source] = []
+        self._hung: dict[str, Opening] = {}
         self._boot = boot_id(registry.roots_of(settings))
         self._facts: FactsPublisher | None = None
         self._sampler: Sampler | None = None
@@ -130,6 +136,7 @@ class Collector:
         self._throttled: list[ThrottledSource] = []
         self._pausable: dict[str, PausableSource] = {}
         self._budget = CpuBudget(settings.cpu_budget_millicores)
+        self._outages = OutageTexts()
         self._encoder = encoder_of(
             SliceOrigin(settings.node, self._boot, settings.sample_period_milliseconds * 1000)
         )
@@ -150,6 +157,9 @@ class Collector:
             self._absent,
         )
         self._sampler = sampler
+        for feed in sampler.feeds:
+            if (opening := self._hung.get(feed.name)) is not None:
+                feed.await_opening(opening)
         self._sort_by_capability([*(self._sources or ()), *self._absent])
         for missing in self._missing:
             log.info("source %s is not available: %s", missing.source, missing.reason)
@@ -182,15 +192,17 @@ class Collector:
         """Return the current health; raises ``RuntimeError`` before ``start``."""
         sampler = self._running()
         health = self._health()
+        failing, now_ns = self._failing(), time.monotonic_ns()
         return CollectorStatus(
             node=self.settings.node, boot=self._boot.hex(), sequence=sampler.counts.sequence,
             table=sampler.table.key.hex(), channels=sampler.counts.channels,
             feeds=tuple(
-                FeedState(feed.name, feed.lane, feed.read_ns, feed.broken)
+                FeedState(feed.name, feed.lane, feed.read_ns, _is_up(feed, now_ns))
                 for feed in sampler.feeds if not feed.absent
             ),
             missing=self._still_missing(),
-            degraded=tuple(self._degraded(health)), late_ticks=sampler.counts.late_ticks,
+            degraded=tuple(self._degraded(health, failing)), failing=tuple(failing),
+            late_ticks=sampler.counts.late_ticks,
             missed_ticks=sampler.counts.missed_ticks,
             skipped_slices=sampler.counts.skipped_slices,
             delivered=max((sink.delivered for sink in health), default=0),
@@ -201,11 +213,18 @@ class Collector:
             ),
         )  # fmt: skip
 
+    def recent_tick(self) -> RawSlice | None:
+        """Return the last tick for the exporter; None where ticks have stopped."""
+        if self._last_tick is None or time.monotonic_ns() - self._last_tick[1] > HUNG_NS:
+            return None
+        return self._last_tick[0]
+
     def _open_sources(self) -> Sequence[Source]:
         if self._sources is not None:
             return self._sources
         probed = registry.probe_all(registry.roots_of(self.settings), self.settings)
         self._missing, self._absent = tuple(probed.missing), probed.absent
+        self._hung = probed.hung
         self._sources = probed.sources
         return probed.sources
 
@@ -240,15 +259,21 @@ class Collector:
     def _health(self) -> list[SinkHealth]:
         return [sink.health() for sink in self._sinks]
 
-    def _degraded(self, health: Sequence[SinkHealth]) -> list[str]:
-        """Return one phrase for each fallback in use and each sink with an error."""
+    def _failing(self) -> list[FailingSource]:
+        """Return what cannot be read at the moment, although it is on this host."""
+        found = self._outages.failing(self._running().feeds)
+        if self._facts is not None:
+            found += self._outages.of_thread("facts", self._facts.busy_since_ns)
+        return found
+
+    def _degraded(
+        self, health: Sequence[SinkHealth], failing: Sequence[FailingSource]
+    ) -> list[str]:
+        """Return one phrase for each fallback in use, each failing source and each failing sink."""
         sampler = self._running()
         found = [reason for reason in (sampler.not_real_time, sampler.not_native) if reason]
-        for feed in sampler.feeds:
-            if feed.demoted:
-                found.append(feed.demoted)
-            if feed.broken and not feed.absent:
-                found.append(f"{feed.name}: cannot be read, retrying")
+        found += [feed.demoted for feed in sampler.feeds if feed.demoted]
+        found += map(str, failing)
         found += [each.health_error for each in self._subject_sources if each.health_error]
         for adaptive in self._adaptive:
             found += adaptive.degraded
@@ -260,14 +285,17 @@ class Collector:
         count = len(self._sources or ())
         if sampler is None:
             return SelfMetrics([0] * count, 0, 0, 0, 0, 0)
+        now_ns = time.monotonic_ns()
         return SelfMetrics(
             # the given sources come first; the self metrics and absent sources follow them
-            read_ns=[feed.read_ns for feed in sampler.feeds[:count]],
+            read_ns=[
+                feed.read_ns if _is_up(feed, now_ns) else None for feed in sampler.feeds[:count]
+            ],
             late_ticks=sampler.counts.late_ticks,
             missed_ticks=sampler.counts.missed_ticks,
             dropped_slices=self._unencoded + sum(sink.dropped for sink in health),
             buffered_slices=sum(sink.buffered for sink in health),
-            fallbacks=len(self._degraded(health)),
+            fallbacks=len(self._degraded(health, self._failing())),
         )
 
     def _receive(self, raw: RawSlice) -> None:
@@ -303,7 +331,7 @@ class Collector:
         )  # fmt: skip
         for sink in self._sinks:
             sink.put(encoded)
-        self.last_tick = raw.last_tick()
+        self._last_tick = raw.last_tick(), time.monotonic_ns()
         self._update_probes()
 
     def _update_probes(self) -> None:
@@ -342,6 +370,10 @@ class Collector:
     def _cost(self, feed: Feed) -> SourceCost:
         ns = int(feed.read_ns * _READS_PER_SECOND[feed.lane])
         return SourceCost(feed.name, feed.lane, ns, _scope(feed), feed.name in self._pausable)
+
+
+def _is_up(feed: Feed, now_ns: int) -> bool:
+    return not feed.broken and feed.outage(now_ns) is None
 
 
 def _scope(feed: Feed) -> Scope:

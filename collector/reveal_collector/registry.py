@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from reveal_collector.kernel.errors import Unsupported
+from reveal_collector.readers.opening import NO_ANSWER, Opening, SourceOpener
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.sources import (
     amdgpu,
@@ -117,11 +118,13 @@ class Probed(NamedTuple):
     """Result of ``probe_all``: the caller owns ``sources``, which are open.
 
     ``absent`` sources are closed and may open later: a driver is loaded, a card is plugged in.
+    Those of them whose opening hangs are in ``hung``, by name.
     """
 
     sources: list[Source]
     missing: list[MissingSource]
     absent: list[Source]
+    hung: dict[str, Opening]
 
 
 def roots_of(settings: CollectorSettings) -> Roots:
@@ -200,27 +203,28 @@ def selected(
 
 
 def probe_all(roots: Roots, settings: CollectorSettings) -> Probed:
-    """Open every source that the settings request; a source that fails never stops the others."""
-    opened: list[Source] = []
-    missing: list[MissingSource] = []
-    absent: list[Source] = []
+    """Open every source that the settings request; one that hangs never stops the others."""
+    probed = Probed([], [], [], {})
+    opener = SourceOpener()
     for source in build(roots, settings):
-        missing_source = _open(source)
-        if missing_source is None:
-            opened.append(source)
+        opening = opener.open(source)
+        if not opening.ended.is_set():
+            probed.hung[source.name] = opening
+        elif opening.error is None:
+            probed.sources.append(source)
+            continue
         else:
             source.close()
-            missing.append(missing_source)
-            absent.append(source)
-    return Probed(opened, missing, absent)
+        probed.absent.append(source)
+        probed.missing.append(_missing(opening))
+    opener.close()
+    return probed
 
 
-def _open(source: Source) -> MissingSource | None:
-    try:
-        source.open()
-    except Unsupported as unsupported:
-        return MissingSource(source.name, unsupported.reason, unsupported.remedy)
-    except Exception as error:  # malformed files, or a defect of one source
-        log.debug("source %s does not open", source.name, exc_info=True)
-        return MissingSource(source.name, f"cannot be opened: {error}", "")
-    return None
+def _missing(opening: Opening) -> MissingSource:
+    """Return why a source did not open."""
+    error = opening.error if opening.ended.is_set() else NO_ANSWER
+    if isinstance(error, Unsupported):
+        return MissingSource(opening.source.name, error.reason, error.remedy)
+    log.debug("source %s does not open", opening.source.name, exc_info=error)
+    return MissingSource(opening.source.name, f"cannot be opened: {error}", "")

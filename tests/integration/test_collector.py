@@ -122,7 +122,7 @@ def test_include_and_exclude_select_sources_and_an_unknown_name_is_an_error() ->
 
 def test_every_source_of_an_empty_host_has_a_reason(tmp_path: Path) -> None:
     roots = Roots(tmp_path / "proc", tmp_path / "sys", tmp_path / "cgroup")
-    opened, missing, _ = probe_all(roots, SETTINGS)
+    opened, missing, *_ = probe_all(roots, SETTINGS)
     assert opened == []
     assert len(missing) > 10
     assert all(isinstance(each, MissingSource) and each.reason for each in missing)

@@ -43,7 +43,7 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     collector = Collector(SETTINGS, [RecordingSink(RecordingWriter(recording))])
     collector.start()
     try:
-        wait_until(lambda: collector.last_tick is not None)
+        wait_until(lambda: collector.recent_tick() is not None)
         yield serve(collector, 0)
     finally:
         collector.stop()
@@ -157,7 +157,7 @@ def test_the_switch_is_off_unless_asked_for(tmp_path: Path) -> None:
     collector = Collector(quiet, [RecordingSink(RecordingWriter(tmp_path / "r"))])
     collector.start()
     try:
-        wait_until(lambda: collector.last_tick is not None)
+        wait_until(lambda: collector.recent_tick() is not None)
         assert b"reveal_cpu_user" not in scrape(serve(collector, 0))
     finally:
         collector.stop()

@@ -75,12 +75,15 @@ class Deriver:
         self._losses.reset()
 
     def _divisors(self, message: Message, plan: ColumnPlan) -> Floats:
-        """Return the seconds that a counter's value covers, a tick or a slice; 1 for a gauge."""
-        ticks, width = message.fast.shape
-        key = plan, ticks, width, message.tick_us
+        """Return the seconds that a counter's value covers: a tick or, of a slow one, a second.
+
+        A slice is shorter than a second where its collector ends, but what it has of slow counters
+        was read a second after the reading before.  The divisor of a gauge is 1.
+        """
+        width = message.fast.shape[1]
+        key = plan, width, message.tick_us
         if self._durations is None or self._durations[0] != key:
-            period = message.tick_us / 1e6
-            durations = np.full(len(plan.channels), period * ticks)
-            durations[:width] = period
+            durations = np.ones(len(plan.channels))
+            durations[:width] = message.tick_us / 1e6
             self._durations = key, np.where(plan.gauge, 1.0, durations)
         return self._durations[1]

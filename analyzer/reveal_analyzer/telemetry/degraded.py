@@ -1,7 +1,7 @@
 """What collectors cannot measure, from their reports in ``names.NODES_KEY``: pure.
 
 Hardware that a host does not have (a GPU, InfiniBand) is no degradation: only a source counts that
-was refused, is broken or was given up.
+was refused, or that could be read and now fails or does not answer.
 """
 
 from __future__ import annotations
@@ -46,9 +46,17 @@ def degradations(node: str, data: bytes) -> list[Degradation]:
         source, why = str(row.get("source", "")), str(row.get("reason", ""))
         if source and _REFUSED.search(why):
             found.setdefault(_reason(source), f"{node}: {source}: {why}; {row.get('remedy', '')}")
+    failing = set()
+    for row in _rows(report.get("failing")):
+        source, why = str(row.get("source", "")), str(row.get("reason", ""))
+        if source:
+            failing.add(f"{source}: {why}")
+            found.setdefault(_reason(source), f"{node}: {source}: {why}")
     phrases = report.get("degraded")
-    if isinstance(phrases, list) and phrases:
-        found[REDUCED] = f"{node}: {'; '.join(map(str, phrases))}"
+    others = list(map(str, phrases)) if isinstance(phrases, list) else []
+    # a failing source has a reason of its own
+    if others := [phrase for phrase in others if phrase not in failing]:
+        found[REDUCED] = f"{node}: {'; '.join(others)}"
     return [
         Degradation(reason, 1, clipped(text.rstrip("; "), _MESSAGE_BYTES))
         for reason, text in found.items()

@@ -29,14 +29,19 @@ class TelemetryState:
     degraded: tuple[Degradation, ...] = ()
 
 
-def state_of(snapshot: Snapshot, degraded: Iterable[Degradation]) -> TelemetryState:
-    """Return the state of one analyzer."""
-    reporting = [
-        node
-        for node in snapshot.nodes.values()
+def reporting_nodes(snapshot: Snapshot) -> list[str]:
+    """Return the nodes whose slices arrive."""
+    return [
+        name
+        for name, node in snapshot.nodes.items()
         if snapshot.time_s - node.last_slice_s < FRESH_SECONDS
     ]
-    learning = sum(node.learning for node in reporting)
+
+
+def state_of(snapshot: Snapshot, degraded: Iterable[Degradation]) -> TelemetryState:
+    """Return the state of one analyzer."""
+    reporting = reporting_nodes(snapshot)
+    learning = sum(snapshot.nodes[name].learning for name in reporting)
     return TelemetryState(len(reporting), learning, tuple(degraded))
 
 

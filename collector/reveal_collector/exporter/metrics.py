@@ -73,7 +73,7 @@ def families(status: CollectorStatus) -> Iterator[Metric]:
 
 def _of_sources(status: CollectorStatus) -> Iterator[Metric]:
     up = GaugeMetricFamily(
-        f"{_PREFIX}_source_up", "1 while the source can be read.", labels=["source"]
+        f"{_PREFIX}_source_up", "1 while the source can be read and answers.", labels=["source"]
     )
     lane = GaugeMetricFamily(
         f"{_PREFIX}_source_info", "1, with the lane of the source.", labels=["source", "lane"]
@@ -84,7 +84,7 @@ def _of_sources(status: CollectorStatus) -> Iterator[Metric]:
         labels=["source"],
     )
     for feed in status.feeds:
-        up.add_metric([feed.source], int(not feed.broken))
+        up.add_metric([feed.source], int(feed.up))
         lane.add_metric([feed.source, feed.lane], 1)
         spent.add_metric([feed.source], feed.read_ns / 1e9)
     absent = GaugeMetricFamily(
@@ -103,7 +103,7 @@ def serve(collector: Collector, port: int) -> int:
     registry.register(HealthExporter(collector))
     ProcessCollector(registry=registry)
     if collector.settings.metrics_series:
-        exporter = SampleExporter(lambda: collector.last_tick, collector.settings.metrics_series)
+        exporter = SampleExporter(collector.recent_tick, collector.settings.metrics_series)
         registry.register(exporter)
     return http_endpoints.serve(
         registry, port, collector.pulse.stalled, partial(not_ready, collector)

@@ -1,7 +1,8 @@
 """The last values of all channels as Prometheus metrics; disabled by default.
 
 No work is done between scrapes: the collector keeps the last tick it shipped, and a scrape reads
-it.  Counters are exported as the kernel reports them, so that Prometheus detects resets.
+it.  Counters are exported as the kernel reports them, so that Prometheus detects resets.  Without a
+recent tick nothing is exported: the last values say nothing about now.
 """
 
 from __future__ import annotations

@@ -46,6 +46,7 @@ class FactsReader:
         self._node, self._roots, self._queries = node, roots, queries or DeviceQueries()
         self._round = 0
         self._cpu, self._kernel = Cpu(), Kernel()
+        self._identities = (self._cpu, self._kernel)  # without what an operator can change
         self._vectors: dict[str, InterruptVectors] = {}
 
     def read(self) -> Facts:
@@ -59,9 +60,13 @@ class FactsReader:
             self._kernel = _read_topic(
                 lambda: kernel.identity(roots, self._cpu.clock_flags), Kernel()
             )
+            self._identities = (self._cpu, self._kernel)
         thorough = self._round % _THOROUGH_ROUNDS == 0
         self._round += 1
-        self._cpu = _read_topic(lambda: cpu.settings(roots, self._cpu, thorough), self._cpu)
+        # settings that cannot be read are left out, never those of the round before
+        self._cpu = _read_topic(
+            lambda: cpu.settings(roots, self._cpu, thorough), self._identities[0]
+        )
         known = {} if thorough else self._vectors
         on_bus = _read_topic(lambda: devices.devices(roots, known), ())
         self._vectors = {device.address: device.vectors for device in on_bus}
@@ -70,7 +75,9 @@ class FactsReader:
             node=self._node,
             cpu=self._cpu,
             memory=_read_topic(lambda: memory.memory(roots), Facts().memory),
-            kernel=_read_topic(lambda: kernel.settings(roots, self._kernel), self._kernel),
+            kernel=_read_topic(
+                lambda: kernel.settings(roots, self._kernel), self._identities[1]
+            ),
             devices=on_bus,
             nics=_read_topic(lambda: nics.nics(roots, self._queries.sizes), ()),
             bonds=_read_topic(lambda: nics.bonds(roots), ()),

@@ -141,6 +141,11 @@ class PerfGroup:
         steps = scaled_counts(self._before, self._last)
         return None if steps is None else (self._last.enabled - self._before.enabled, steps)
 
+    @property
+    def is_offline(self) -> bool:
+        """Whether the CPU was offline at the last reading."""
+        return self._last is None
+
     def close(self) -> None:
         """Close all descriptors."""
         for fd in self._fds:

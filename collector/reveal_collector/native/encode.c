@@ -26,6 +26,7 @@ struct reveal_encoding {
     struct reveal_part fast; /* ticks rows */
     struct reveal_part slow; /* one row */
     int64_t *owed, *left;    /* of rare counters: what is left to distribute, slices left */
+    int64_t *waited;         /* of rare counters: slices without a value since something is left */
     int64_t rare_slices;     /* 0: the table has no rare counter */
     uint64_t *zigzags;       /* scratch: fast.width x ticks + slow.width */
     uint8_t *masks;          /* scratch: a bit for each value, each part padded to bytes */
@@ -51,33 +52,72 @@ static bool step(int64_t from, int64_t to, uint64_t *by)
     return from != MISSING && to != MISSING && *by >> 63 == 0;
 }
 
-/* Encode one channel: increments of a counter, or a level and its changes.  A missing level
- * counts as unchanged. */
-static bool encode_column(struct reveal_part *part, int64_t ticks, int64_t column,
-                          uint64_t *first, uint64_t *steps, uint8_t *mask)
+static void put_value(uint64_t *first, uint64_t *steps, int64_t tick, uint64_t value)
 {
-    bool level = part->kinds[column] & LEVEL, whole = true;
-    int64_t before = part->last[column];
-    uint64_t level_before = 0;
+    *(tick ? &steps[tick - 1] : first) = zigzag(value);
+}
+
+/* Distribute an increment over the ticks from `from` to `to` inclusive, the larger parts first. */
+static void bridge(uint64_t by, int64_t from, int64_t to, uint64_t *first, uint64_t *steps)
+{
+    const uint64_t ticks = (uint64_t)(to - from + 1), more = by % ticks;
+
+    for (int64_t tick = from; tick <= to; tick++)
+        put_value(first, steps, tick, by / ticks + ((uint64_t)(tick - from) < more));
+}
+
+/* Encode a counter by its increments.  Where it was not read at some ticks, but is read again in
+ * the same slice, the increment until then is distributed evenly over these ticks: their sum is
+ * known, and a collector that misses every other tick would otherwise send no value at all. */
+static bool encode_counter(struct reveal_part *part, int64_t ticks, int64_t column,
+                           uint64_t *first, uint64_t *steps, uint8_t *mask)
+{
+    int64_t before = part->last[column], unknown = 0; /* unknown: the next tick without a value */
+    bool whole = true;
 
     for (int64_t tick = 0; tick < ticks; tick++) {
-        int64_t now = part->rows[tick * part->width + column];
-        uint64_t value = 0;
-        bool good = level ? now != MISSING : step(before, now, &value);
+        const int64_t now = part->rows[tick * part->width + column];
+        uint64_t by;
 
-        if (level && good) {
-            value = (uint64_t)now - level_before;
-            level_before = (uint64_t)now;
-        }
-        if (!good) {
-            value = 0;
+        put_value(first, steps, tick, 0);
+        if (now == MISSING)
+            continue;
+        if (step(before, now, &by))
+            bridge(by, unknown, tick, first, steps);
+        else {
             whole = false;
-            mark(mask, tick * part->width + column);
+            for (; unknown <= tick; unknown++)
+                mark(mask, unknown * part->width + column);
         }
-        *(tick ? &steps[tick - 1] : first) = zigzag(value);
+        unknown = tick + 1;
         before = now;
     }
-    part->last[column] = before;
+    for (int64_t tick = unknown; tick < ticks; tick++)
+        mark(mask, tick * part->width + column);
+    part->last[column] = ticks > unknown ? MISSING : before;
+    return whole && unknown == ticks;
+}
+
+/* Encode a gauge by its first level and the changes.  A missing level counts as unchanged. */
+static bool encode_level(struct reveal_part *part, int64_t ticks, int64_t column, uint64_t *first,
+                         uint64_t *steps, uint8_t *mask)
+{
+    uint64_t before = 0;
+    bool whole = true;
+
+    for (int64_t tick = 0; tick < ticks; tick++) {
+        const int64_t now = part->rows[tick * part->width + column];
+
+        if (now == MISSING) {
+            whole = false;
+            mark(mask, tick * part->width + column);
+            put_value(first, steps, tick, 0);
+        } else {
+            put_value(first, steps, tick, (uint64_t)now - before);
+            before = (uint64_t)now;
+        }
+        part->last[column] = now;
+    }
     return whole;
 }
 
@@ -88,17 +128,26 @@ static int64_t share(int64_t n, int64_t over)
 }
 
 /* The part of a rare counter's increment for this slice: the increment of ten seconds in one
- * slice would look like a burst. */
+ * slice would look like a burst.  While the counter is missing nothing is sent, so nothing is
+ * deducted.  The rest waits for as many slices as it is distributed over, then it is outdated. */
 static int64_t pay(struct reveal_encoding *e, int64_t column, bool good, uint64_t by)
 {
-    if (good && by > 0) {
-        e->owed[column] = (int64_t)((uint64_t)e->owed[column] + by);
-        e->left[column] = e->rare_slices;
-    }
-    int64_t left = e->left[column];
-    int64_t paid = share(e->owed[column], left > 1 ? left : 1);
+    int64_t *owed = e->owed + column, *left = e->left + column, *waited = e->waited + column;
 
-    e->owed[column] = (int64_t)((uint64_t)e->owed[column] - (uint64_t)paid);
+    if (!good) {
+        if (*owed && ++*waited > e->rare_slices)
+            *owed = *left = 0;
+        return 0;
+    }
+    *waited = 0;
+    if (by > 0) {
+        *owed = (int64_t)((uint64_t)*owed + by);
+        *left = e->rare_slices;
+    }
+    const int64_t paid = share(*owed, *left > 1 ? *left : 1);
+
+    *owed = (int64_t)((uint64_t)*owed - (uint64_t)paid);
+    *left = *left > 1 ? *left - 1 : 0;
     return paid;
 }
 
@@ -116,8 +165,6 @@ static bool encode_slow(struct reveal_encoding *e, uint64_t *out, uint8_t *mask)
             good = step(e->slow.last[column], now, &value);
         if (kind & RARE)
             value = (uint64_t)pay(e, column, good, value);
-        if (e->rare_slices && e->left[column] > 0)
-            e->left[column]--;
         if (!good) {
             value = 0;
             whole = false;
@@ -176,8 +223,9 @@ void reveal_encode(struct reveal_encoding *e)
     if (fast_bytes + slow_bytes > 0)
         memset(e->masks, 0, (size_t)(fast_bytes + slow_bytes));
     for (int64_t column = 0; column < width; column++)
-        whole &= encode_column(&e->fast, e->ticks, column, &firsts[column],
-                               &steps[column * (e->ticks - 1)], e->masks);
+        whole &= (e->fast.kinds[column] & LEVEL ? encode_level : encode_counter)(
+            &e->fast, e->ticks, column, &firsts[column], &steps[column * (e->ticks - 1)],
+            e->masks);
     e->flags = whole ? 0 : FAST_MISSING;
     if (!encode_slow(e, firsts + width, e->masks + fast_bytes))
         e->flags |= SLOW_MISSING;

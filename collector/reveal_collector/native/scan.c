@@ -246,11 +246,12 @@ static int scan_file(const struct plan *plan, const struct file *file, struct st
     return flags;
 }
 
-static void read_into_row(const struct plan *plan, int32_t number, int64_t *row, int32_t *spent,
-                 int64_t *began)
+static void read_into_row(struct plan *plan, int32_t number, int64_t *row, int32_t *spent,
+                          int64_t *began)
 {
     const struct file *file = plan->files + number;
     struct state *state = plan->states + number;
+    __atomic_store_n(&plan->reading, file->owner + 1, __ATOMIC_RELAXED);
     plan->flags[file->owner] |= (uint8_t)scan_file(plan, file, state);
     memcpy(row + file->column, state->row, sizeof(int64_t) * (size_t)file->width);
     const int64_t now = monotonic_ns();
@@ -286,6 +287,7 @@ void reveal_pass(struct plan *plan, int32_t tick, int64_t *fast, int64_t *slow, 
     const int32_t waiting = plan->next_slow;
     while (plan->next_slow < plan->count && plan->files[plan->next_slow].slot <= tick)
         read_into_row(plan, plan->next_slow++, slow, spent, &began);
+    __atomic_store_n(&plan->reading, 0, __ATOMIC_RELAXED);
     for (int32_t n = waiting; n < plan->next_slow; n++)
         if (plan->files[n].gate >= 0)
             plan->gates[plan->files[n].gate].moved_in_slice = 0;

@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-enum { REVEAL_ABI = 3 };
+enum { REVEAL_ABI = 4 };
 
 #define MISSING INT64_MIN
 
@@ -106,6 +106,7 @@ struct plan {
     uint64_t second;
     int32_t next_slow;
     uint8_t *flags; /* for each owner, in the current slice */
+    int32_t reading; /* the owner whose file is read now, plus 1; 0 between two ticks */
 };
 
 int reveal_abi(void);

@@ -78,6 +78,7 @@ class NativeSlice(NamedTuple):
 
 
 _RING_POSITIONS = 8  # slices of a ring, in the number of a slice
+_RING_OWNERS = 1 << 20  # owners of a plan, in the number of a read
 _HEADER = 10  # numbers before the lateness of the ticks
 
 
@@ -282,6 +283,23 @@ class Ticker:
             if self._handle:
                 _library().reveal_ticker_wake(self._handle)
 
+    def reading(self) -> tuple[int, int] | None:
+        """Return the plan and the owner whose file the thread reads now; None between two reads."""
+        found = _library().reveal_ticker_reading(self._handle)
+        return None if found < 0 else divmod(found, _RING_OWNERS)
+
+    def abandon(self) -> None:
+        """Let the thread end after the read that hangs; ``collect`` frees its memory then."""
+        _library().reveal_ticker_abandon(self._handle)
+
+    def collect(self) -> bool:
+        """Free a ticker that was abandoned; return False while its thread still hangs."""
+        if not _library().reveal_ticker_ended(self._handle):
+            return False
+        self.stop()
+        self.close()
+        return True
+
     def stop(self) -> None:
         """Stop within a tick; ``wait`` still returns what was sampled so far."""
         _library().reveal_ticker_stop(self._handle)
@@ -337,6 +355,9 @@ def _library() -> ctypes.CDLL:
         ("ticker_swap", c_void_p, [c_void_p, c_void_p]),
         ("ticker_wait", c_int64, [c_void_p, c_int64]),
         ("ticker_wake", None, [c_void_p]),
+        ("ticker_reading", c_int64, [c_void_p]),
+        ("ticker_abandon", None, [c_void_p]),
+        ("ticker_ended", c_int32, [c_void_p]),
         ("ticker_stop", None, [c_void_p]),
         ("ticker_free", None, [c_void_p]),
     )

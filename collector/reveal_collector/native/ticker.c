@@ -340,6 +340,28 @@ void reveal_ticker_wake(struct ticker *ticker)
     wake(&ticker->news);
 }
 
+int64_t reveal_ticker_reading(struct ticker *ticker)
+{
+    pthread_mutex_lock(&ticker->mutex);
+    const struct ring *ring = ticker->ring;
+    pthread_mutex_unlock(&ticker->mutex);
+    const int32_t reading = __atomic_load_n(&ring->plan->reading, __ATOMIC_RELAXED);
+    return reading ? ring->slices[0].name / POSITIONS * OWNERS + reading - 1 : NO_SLICE;
+}
+
+void reveal_ticker_abandon(struct ticker *ticker)
+{
+    wake(&ticker->stopping);
+}
+
+int32_t reveal_ticker_ended(struct ticker *ticker)
+{
+    pthread_mutex_lock(&ticker->mutex);
+    const int ended = ticker->ended;
+    pthread_mutex_unlock(&ticker->mutex);
+    return ended;
+}
+
 void reveal_ticker_stop(struct ticker *ticker)
 {
     wake(&ticker->stopping);

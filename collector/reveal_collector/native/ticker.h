@@ -36,7 +36,7 @@ struct slice {
     int32_t busy;
 };
 
-enum { NO_SLICE = -1, POSITIONS = 8 };
+enum { NO_SLICE = -1, POSITIONS = 8, OWNERS = 1 << 20 };
 
 enum { DEPTH = 5 }; /* four finished seconds and the current one */
 
@@ -67,6 +67,13 @@ struct ring *reveal_ticker_swap(struct ticker *ticker, struct ring *ring);
 int64_t reveal_ticker_wait(struct ticker *ticker, int64_t timeout_ns);
 /* End the current wait of another thread early, or its next one. */
 void reveal_ticker_wake(struct ticker *ticker);
+/* The source whose file the thread reads now, to find the one that hangs: the number of the ring
+ * times OWNERS plus the owner; NO_SLICE while it reads none. */
+int64_t reveal_ticker_reading(struct ticker *ticker);
+/* Let the thread end after the read that hangs, without waiting for it. */
+void reveal_ticker_abandon(struct ticker *ticker);
+/* Whether the thread has ended. */
+int32_t reveal_ticker_ended(struct ticker *ticker);
 /* Stop within a tick; the current slice, as far as it was read, can still be waited for. */
 void reveal_ticker_stop(struct ticker *ticker);
 void reveal_ticker_free(struct ticker *ticker);

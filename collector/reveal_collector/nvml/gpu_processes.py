@@ -7,7 +7,7 @@ processes use then counts for ``UNATTRIBUTED``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +33,12 @@ class GpuProcess:
 
 
 class GpuProcesses:
-    """The processes of one GPU, updated by its queries."""
+    """The processes of one GPU, updated by its queries; a query that fails makes values unknown."""
 
     def __init__(self) -> None:
         self.processes: tuple[GpuProcess, ...] = ()
-        self.busy: dict[int, float] = {}  # pid -> percent of the time of the GPU
+        # pid -> percent of the time of the GPU, None while it is unknown
+        self.busy: dict[int, float | None] = {}
         self._last_sample_us = 0
 
     def queries(self) -> tuple[Query, Query]:
@@ -52,6 +53,13 @@ class GpuProcesses:
         self.processes, self.busy, self._last_sample_us = (), {}, 0
 
     def _list(self, nvml: Library, handle: Handle) -> Values:
+        try:
+            return self._list_all(nvml, handle)
+        except nvml.NVMLError:
+            self.processes = tuple(replace(process, memory=None) for process in self.processes)
+            raise
+
+    def _list_all(self, nvml: Library, handle: Handle) -> Values:
         listed = nvml.nvmlDeviceGetComputeRunningProcesses(handle)
         try:
             listed += nvml.nvmlDeviceGetGraphicsRunningProcesses(handle)
@@ -66,10 +74,11 @@ class GpuProcesses:
             samples = nvml.nvmlDeviceGetProcessUtilization(handle, self._last_sample_us)
         except nvml.NVMLError as error:
             if error.value != library.NOT_FOUND:
+                self.busy = dict.fromkeys(self.busy)
                 raise
             samples = []  # no process used the GPU since the last sample
         self._last_sample_us = max([self._last_sample_us, *(each.timeStamp for each in samples)])
-        self.busy = mean_utilization(samples)
+        self.busy = dict(mean_utilization(samples))
         return ()
 
 
@@ -137,7 +146,9 @@ class SubjectGpuUsage:
         )
         memory = self._sum((each.pid, each.memory) for gpu in gpus for each in gpu.processes)
         utilization = self._sum(
-            (pid, round(100 * share)) for gpu in gpus for pid, share in gpu.busy.items()
+            (pid, None if share is None else round(100 * share))
+            for gpu in gpus
+            for pid, share in gpu.busy.items()
         )
         self._last_use_ns |= dict.fromkeys((*memory, *utilization), now_ns)
         self._last_use_ns = {

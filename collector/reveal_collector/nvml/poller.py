@@ -18,7 +18,7 @@ from reveal_collector.nvml.queries import SCALES
 from reveal_collector.nvml.query_schedule import Clock
 from reveal_collector.nvml.session import NvmlSession
 from reveal_collector.nvml.snapshots import EMPTY, QUICK, STATE, SUBJECTS, GpuSnapshot
-from reveal_collector.readers.source import Roots
+from reveal_collector.readers.source import Outage, Roots
 from reveal_collector.subjects.pods.process_owner import SubjectOfPid
 from reveal_contract.catalogue import find
 from reveal_contract.channels import Channel
@@ -37,7 +37,8 @@ class NvmlPoller:
     """Polls all GPUs on a grid of 100 ms, from the first ``start`` to the last ``stop``.
 
     ``subject_of_pid`` returns the subject of a process, by default from its cgroup.  ``degraded``
-    lists the queries that are slowed, or says that the driver does not answer.
+    lists the queries that are slowed.  ``outage`` says since when the driver has failed.  A driver
+    that hangs cannot be seen here: the snapshots get old.
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class NvmlPoller:
     ) -> None:
         self.snapshots = dict.fromkeys((QUICK, STATE, SUBJECTS), EMPTY)
         self.degraded: tuple[str, ...] = ()
-        self._error = ""
+        self.outage: Outage | None = None
         self._roots, self._profiling, self._load, self._clock = roots, profiling, load, clock
         self._subject_usage = SubjectGpuUsage(SubjectCache(roots.proc, subject_of_pid))
         self._xids = XidCounts()
@@ -60,6 +61,7 @@ class NvmlPoller:
         self._state_due_ns = self._enumerate_due_ns = self._retry_due_ns = 0
         self._backoff = Backoff(_MIN_RETRY_S, _MAX_RETRY_S)
         self._users = 0
+        self._opening = False
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -74,9 +76,20 @@ class NvmlPoller:
         return {n: each.processes for n, each in session.processes.items()} if session else {}
 
     def start(self) -> None:
-        """Register one more user; raises ``Unsupported`` without a driver or a GPU."""
+        """Register one more user; raises ``Unsupported`` without a driver or a GPU.
+
+        While another thread hangs in the opening, it is refused: a second one would hang, too.
+        """
+        if self._opening:
+            raise Unsupported(
+                "the NVIDIA driver does not answer", "run nvidia-smi; see dmesg for the reason"
+            )
         if self._users == 0:
-            self.open()
+            self._opening = True
+            try:
+                self.open()
+            finally:
+                self._opening = False
             self._stopping.clear()
             self._thread = threading.Thread(target=self._run, name="reveal-nvml", daemon=True)
             self._thread.start()
@@ -120,7 +133,10 @@ class NvmlPoller:
     def _run(self) -> None:
         due = self._clock()
         while not self._stopping.is_set():
-            self.run_round()
+            try:
+                self.run_round()
+            except Exception:  # a defect must not end the thread: the next round may succeed
+                log.exception("a round of GPU queries failed")
             due = max(due + QUICK_NS, self._clock())
             self._stopping.wait((due - self._clock()) / NS_PER_SECOND)
 
@@ -152,16 +168,21 @@ class NvmlPoller:
         try:
             self._connect()
         except Unsupported as missing:
-            self._error = f"nvml: {missing.reason}; {missing.remedy}"
+            self._note_outage(f"{missing.reason}; {missing.remedy}", now)
             self._retry_due_ns = now + round(self._backoff.next() * NS_PER_SECOND)
             return
         log.info("the NVIDIA driver answers again")
-        self._error = ""
+        self.outage = None
         self._backoff.reset()
 
+    def _note_outage(self, reason: str, now: int) -> None:
+        """Record why the driver fails, with the time of its first failure."""
+        since_ns = self.outage.since_ns if self.outage else now
+        self.outage = Outage(since_ns, reason)
+
     def _disconnect(self, error: Exception, now: int) -> None:
-        self._error = f"nvml: the NVIDIA driver does not answer: {error}"
-        log.warning("%s", self._error)
+        self._note_outage(f"the NVIDIA driver does not answer: {error}", now)
+        log.warning("nvml: the NVIDIA driver does not answer: %s", error)
         self._close()
         self._retry_due_ns = now + round(self._backoff.next() * NS_PER_SECOND)
 
@@ -174,7 +195,7 @@ class NvmlPoller:
     def _publish(self, now: int) -> None:
         session = self._session
         if session is None:
-            self.degraded = (self._error,)
+            self.degraded = ()
             self._clear_values(now)
             return
         quick = {
@@ -185,6 +206,8 @@ class NvmlPoller:
         self._store(QUICK, quick, now)
         if now < self._state_due_ns:
             return  # state and subjects change slowly: once a second is enough
+        for schedule in session.schedules:
+            schedule.expire(now)
         state = {
             (metric, schedule.instance): schedule.values[metric]
             for schedule in session.schedules

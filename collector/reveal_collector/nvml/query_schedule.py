@@ -8,6 +8,7 @@ from reveal_collector.nvml import library
 from reveal_collector.nvml.budget import QUICK_NS, Key, QueryBudget
 from reveal_collector.nvml.library import Handle, Library
 from reveal_collector.nvml.queries import Query
+from reveal_collector.nvml.snapshots import STALE_NS
 from reveal_contract.catalogue import find
 from reveal_contract.metric import Lane
 
@@ -19,9 +20,9 @@ _MAX_FAILURES = 12
 class QuerySchedule:
     """The queries of one handle.
 
-    ``values`` holds the last answer by metric, ``None`` after a failure; ``quick`` are the
-    metrics of the fast lane.  A lost GPU gets no queries any more.  When it answers again, a new
-    schedule replaces this one.
+    ``values`` holds the last answer by metric, ``None`` after a failure and where the next answer
+    is overdue (``expire``); ``quick`` are the metrics of the fast lane.  A lost GPU gets no queries
+    any more.  When it answers again, a new schedule replaces this one.
     """
 
     def __init__(self, instance: str, handle: Handle, queries: Sequence[Query]) -> None:
@@ -72,6 +73,12 @@ class QuerySchedule:
         budget.record((self.instance, query.name), spent)
         self._plan(query, began, budget.period_ns((self.instance, query.name)))
         return spent
+
+    def expire(self, now_ns: int) -> None:
+        """Drop the answers of overdue queries: rounds that take long leave no time for them."""
+        for query in self._queries:
+            if now_ns - self._due[query.name] > STALE_NS:
+                self.values |= dict.fromkeys(query.metrics)
 
     def mark_lost(self) -> None:
         """Mark the GPU as lost: all its values are unknown."""

@@ -2,20 +2,24 @@
 
 The tick thread never waits.  Each ``read`` returns the values of the last round and requests the
 next one.  A value is therefore one read old, evenly spaced, and needs no timer of its own.  While
-a round has not finished (a device does not answer), values are missing and never repeated.
+a round has not finished (a device does not answer), values are missing and never repeated; after
+``HUNG_NS`` the source states the outage.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from reveal_collector.kernel.errors import LayoutChanged
-from reveal_collector.readers.source import Source
+from reveal_collector.readers.source import HUNG_NS, Outage, Source
 from reveal_contract.channels import Channel
 
 _STUCK_SECONDS = 0.2  # how long ``close`` waits for a round to finish
+# The period of the rarest lane and a tolerance: an older round is not sent, as after a standstill.
+_MAX_AGE_NS = 15_000_000_000
 
 
 class _Round(NamedTuple):
@@ -24,6 +28,12 @@ class _Round(NamedTuple):
     channels: tuple[Channel, ...]
     values: Sequence[int | None]
     error: OSError | None = None
+    began_ns: int = 0
+    ended_ns: int = 0
+
+    def is_recent(self, now_ns: int) -> bool:
+        """Return whether the first of the values still says something about now."""
+        return self.ended_ns - self.began_ns < HUNG_NS and now_ns - self.ended_ns < _MAX_AGE_NS
 
 
 class BackgroundSource:
@@ -53,7 +63,14 @@ class BackgroundSource:
             raise LayoutChanged(self.name)
         if finished.error is not None:
             raise finished.error
+        if not finished.is_recent(time.monotonic_ns()):
+            return (None,) * len(self.channels)
         return finished.values
+
+    def outage(self) -> Outage | None:
+        """Return since when the round under way has not finished; None between two rounds."""
+        began_ns = self._runner.began_ns if self._runner else 0
+        return Outage(began_ns) if began_ns else None
 
     def settle(self, timeout: float) -> bool:
         """Wait until the current round has finished; return False on timeout."""
@@ -75,6 +92,7 @@ class _Runner:
         self._requested = threading.Event()
         self._stopping = False
         self._last: _Round | None = None
+        self.began_ns = 0  # monotonic, of the round under way; 0 between two
         self._thread = threading.Thread(
             target=self._run, name=f"reveal-{source.name}"[:15], daemon=True
         )
@@ -102,7 +120,10 @@ class _Runner:
             self._requested.clear()
             if self._stopping:
                 break
-            self._last = self._round()
+            began_ns = self.began_ns = time.monotonic_ns()
+            finished = self._round()
+            self._last = finished._replace(began_ns=began_ns, ended_ns=time.monotonic_ns())
+            self.began_ns = 0
             self.idle.set()
         self._source.close()
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
@@ -16,6 +16,8 @@ from reveal_contract.subjects import Identity
 _PROC = Path("/proc")
 # Reads between two checks for new devices, where a check costs as much as a read.
 CHECK_EVERY = 5
+# A read that has not returned for so long counts as hung: the source is stated as unanswered.
+HUNG_NS = 5_000_000_000
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,18 @@ class Source(Protocol):
 
     def close(self) -> None:
         """Release all files; ``open`` may be called again."""
+
+
+class Outage(NamedTuple):
+    """A source that gives no values: since when (monotonic ns), and why as a part of a sentence.
+
+    A source that a thread of its own reads returns this from a method ``outage``, and None while
+    that thread gets answers.  Sources of one driver have the same attribute ``driver``, a name:
+    their outage is stated once.
+    """
+
+    since_ns: int
+    reason: str = "has not answered"
 
 
 @runtime_checkable

@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from time import monotonic_ns
 
-from reveal_collector.kernel.errors import LayoutChanged, Unsupported
+from reveal_collector.kernel.errors import LayoutChanged
+from reveal_collector.readers.opening import Opening
 from reveal_collector.readers.plan import ObservingSource
-from reveal_collector.readers.source import Source
+from reveal_collector.readers.source import HUNG_NS, Outage, Source
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 from reveal_contract.runtime import backoff
@@ -40,6 +42,9 @@ class Feed:
     After ``FAILURES`` failures in a row a feed is ``broken``: it is not read until ``reopen``
     succeeds.  ``absent`` marks a source that did not open at start: hardware and drivers may
     appear later.
+
+    ``busy_since_ns`` is when the read or the opening under way began (monotonic), 0 between two.
+    A source that another thread reads reports its own outages (``Outage``).
     """
 
     def __init__(self, source: Source, absent: bool = False) -> None:
@@ -47,7 +52,13 @@ class Feed:
         # checked once: an instance check of a protocol costs 25 us
         self.observer = source if isinstance(source, ObservingSource) else None
         self.stale: Callable[[], bool] | None = getattr(source, "stale", None)
+        self._outage: Callable[[], Outage | None] | None = getattr(source, "outage", None)
         self.name = source.name
+        # the name under which outages are stated: several sources may share one driver
+        self.driver: str = getattr(source, "driver", source.name)
+        self.busy_since_ns = 0
+        self._opening: Opening | None = None
+        self._has_hung = False
         self.lane = source.lane
         self.home_lane = source.lane  # the lane that fits the duration of its reads
         self.demoted = ""  # a phrase, if the source was too slow for its lane
@@ -86,11 +97,13 @@ class Feed:
         """Return one value for each column in the table; never raises."""
         if self.broken:
             return self.blank
-        began = monotonic_ns()
+        began = self.busy_since_ns = monotonic_ns()
         try:
             values = self._read_source()
         except Exception as error:  # a failing source must not stop the others
             return self._failed(error)
+        finally:
+            self.busy_since_ns = 0
         self.read_ns = monotonic_ns() - began
         self._spent.append(self.read_ns)
         self.reads_since_long = 0 if self.read_ns > FAST_MEDIAN_NS else self.reads_since_long + 1
@@ -98,6 +111,14 @@ class Feed:
         if self._indices is not None:
             return [values[index] if index >= 0 else None for index in self._indices]
         return values
+
+    def outage(self, now_ns: int) -> Outage | None:
+        """Return since when the source has not answered; None while it answers in time."""
+        if self.busy_since_ns:
+            found: Outage | None = Outage(self.busy_since_ns)
+        else:
+            found = self._outage() if self._outage is not None else None
+        return found if found is not None and now_ns - found.since_ns >= HUNG_NS else None
 
     def record_reads(self, spent_ns: Sequence[int]) -> None:
         """Record successful reads by the native scanner, with the duration of each."""
@@ -136,20 +157,48 @@ class Feed:
         self._learn()
         self.adopt_columns()
 
+    def await_opening(self, opening: Opening) -> None:
+        """Note that the opening at start hangs: the source is broken until it ends."""
+        self._opening, self.busy_since_ns = opening, opening.began_ns
+        self.absent, self.broken = False, True
+        self.retry_due_ns = opening.began_ns
+
+    def leave_hung(self, since_ns: int) -> None:
+        """Note that the C thread has hung in a read since then: the source is broken."""
+        self._has_hung, self.busy_since_ns = True, since_ns
+        self.broken, self.retry_due_ns = True, monotonic_ns() + FIRST_RETRY_NS
+        self.on_broken()
+
     def reopen(self, now_ns: int) -> None:
         """Close and open a broken source; on failure, schedule the next retry later."""
+        if self._opening is not None and not self._opening.ended.is_set():
+            self.retry_due_ns = now_ns + FIRST_RETRY_NS
+            return
+        self.busy_since_ns = self.busy_since_ns or monotonic_ns()
         try:
-            self.source.close()
-            self.source.open()
-        except (Unsupported, OSError, ValueError) as error:
+            self._open()
+        except Exception as error:  # also of a defect: it must not end the thread of the rare lane
             self._retries += 1
             self._schedule_retry(now_ns)
             log.debug("source %s is still broken: %s", self.name, error)
             return
+        finally:
+            self.busy_since_ns = 0
         log.info("source %s %s", self.name, "is available now" if self.absent else "works again")
         self._failures = 0
         self._learn()
         self.absent = self.broken = False
+
+    def _open(self) -> None:
+        """Open the source again, unless the opening that hung at start succeeded."""
+        opening, self._opening = self._opening, None
+        if opening is None or opening.error is not None:
+            self.source.close()
+            self.source.open()
+        if self._has_hung:
+            with suppress(OSError, LayoutChanged):
+                self.source.read()  # in this thread, as it may hang again
+            self._has_hung = False
 
     def _read_source(self) -> Values:
         try:
@@ -191,41 +240,3 @@ class Feed:
 
 def _ignore() -> None:
     """Do nothing: no rare lane reopens this feed."""
-
-
-class RareFeed:
-    """A feed that the rare lane's thread reads and the tick thread takes the last values of.
-
-    Columns and values are replaced as one tuple, so that the tick thread never combines values
-    with the columns of another layout.
-    """
-
-    def __init__(self, feed: Feed) -> None:
-        self.feed = feed
-        self.due_ns = 0
-        self.release_requested = self.released = False
-        feed.adopt_columns()
-        self._latest: tuple[tuple[Channel, ...], Values] = (feed.table_columns, feed.blank)
-        self.table_columns = feed.table_columns
-
-    def refresh(self) -> None:
-        """Read the source; for the thread of the rare lane, where a read may take long."""
-        values = self.feed.read()
-        if self.feed.changed:
-            self.feed.adopt_columns()
-            values = self.feed.read()
-        self._latest = (self.feed.table_columns, values)
-
-    @property
-    def changed(self) -> bool:
-        """Whether the last read has other columns than the table."""
-        return self._latest[0] is not self.table_columns
-
-    def adopt_columns(self) -> None:
-        """Record that the columns of the last read are in the table; for the tick thread."""
-        self.table_columns = self._latest[0]
-
-    def latest_values(self) -> Values:
-        """Return the last values, or blanks while their columns are not in the table."""
-        columns, values = self._latest
-        return values if columns is self.table_columns else (None,) * len(self.table_columns)

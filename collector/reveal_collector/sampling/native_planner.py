@@ -8,8 +8,9 @@ from itertools import groupby
 
 from reveal_collector.native.scanner import EVERY_TICK, NativePlan, RowLayout, ScanEntry
 from reveal_collector.readers.plan import BACK_OFF, QUIET, FileScan, scans_of
-from reveal_collector.sampling.feed import Feed, RareFeed
+from reveal_collector.sampling.feed import Feed
 from reveal_collector.sampling.native_view import PlanView, Scans, SourceColumns
+from reveal_collector.sampling.rare_feed import RareFeed
 from reveal_contract.channels import ChannelTable
 
 _MAX_ROOM = 1 << 12

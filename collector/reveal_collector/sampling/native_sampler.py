@@ -4,6 +4,9 @@ The C thread reads all files that have plans.  This module reads the rest: slow 
 slice is complete, and fast ones (mostly of plugins) tick by tick along with the thread.  A source
 whose plan failed is read once by its own code, which learns the new layout; the thread gets the
 new plan before its next slice starts.
+
+A read of the C thread that hangs in a driver would stop all sources.  After a few seconds without a
+slice, the source that is read then counts as broken, and a new C thread reads the others.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ from reveal_collector.sampling.feed import (
 )
 from reveal_collector.sampling.native_planner import NativePlanner
 from reveal_collector.sampling.native_view import PlanView, hide, latest, put, record_reads
-from reveal_collector.sampling.sampler import Sampler
+from reveal_collector.sampling.sampler import Sampler, SamplerCounts
 from reveal_contract.metric import Lane
 from reveal_contract.time_units import NS_PER_SECOND
 
@@ -36,6 +39,8 @@ log = logging.getLogger(__name__)
 
 _RECORD_EVERY = 10  # slices between two records of read times while no read is long
 _SLOW_LONG_NS = SLOW_MEDIAN_NS // 4  # in one tick, as a source's files are spread over several
+_PATIENCE_NS = 2 * NS_PER_SECOND  # without a slice, until a check what the C thread reads
+_CHECKS = 2  # that find the same source: a thread that merely waits for a CPU goes on meanwhile
 
 
 @dataclass
@@ -81,6 +86,8 @@ class NativeSampler(Sampler):
         self._observing = [feed for feed in self.feeds if feed.observer is not None]
         self._views: dict[int, PlanView] = {}  # by the number of the plan
         self._ticker: Ticker | None = None
+        self._hanging: list[Ticker] = []  # abandoned ones, until their read returns
+        self._counts_before = SamplerCounts()  # those of the abandoned ones
         self._number = 0  # of the newest plan
         self._learned = False  # a source was read by its own code since the last plan
         self._recording = SLOW_SAMPLES  # slices for which the time of every read is recorded
@@ -88,17 +95,20 @@ class NativeSampler(Sampler):
     def start(self) -> None:
         """Start the rare lane, the C thread, and the thread that waits for its slices."""
         self.rare_lane.start()
+        self._start_ticker()
+        if self.not_real_time:
+            log.warning("%s", self.not_real_time)
+        self._thread.start()
+
+    def _start_ticker(self) -> None:
         plan, view = self._plan()
         self._ticker = Ticker(plan, self._phase, self._period)
         self._number = 1
-        self._views[self._number] = view
+        self._views = {self._number: view}
         for feed in self.feeds:
             if isinstance(feed.source, WakingSource):
                 feed.source.call_when_stale(self._ticker.wake)
         self.not_real_time = self._ticker.not_real_time
-        if self.not_real_time:
-            log.warning("%s", self.not_real_time)
-        self._thread.start()
 
     def stop(self, timeout: float = 1.0) -> None:
         """Stop within a tick and deliver the part of the current slice that was read."""
@@ -135,17 +145,40 @@ class NativeSampler(Sampler):
         return reads
 
     def _next(self, ticker: Ticker) -> NativeSlice | None:
-        """Return the next finished slice, or None after the last one.
+        """Return the next finished slice, or None after the last one of this ticker.
 
         A source may wake the wait before the slice is finished.  New columns are then read tick
         by tick until they are in the table.
         """
-        patience = 2 * NS_PER_SECOND
+        patience, began = _PATIENCE_NS, self._clock.monotonic()
+        found: list[tuple[int, int] | None] = []  # what the thread read at each check
         while True:
             taken = ticker.wait(patience)
             if taken is not None or self._stopping.is_set():
                 return taken
-            patience = self._period if self._read_changed() else 2 * NS_PER_SECOND
+            waited = self._clock.monotonic() - began
+            if waited >= _PATIENCE_NS * (len(found) + 1):
+                found.append(ticker.reading())
+                if len(found) >= _CHECKS and self._leave_hung(ticker, found[-_CHECKS:], waited):
+                    return None
+            patience = self._period if self._read_changed() else _PATIENCE_NS
+
+    def _leave_hung(
+        self, ticker: Ticker, found: Sequence[tuple[int, int] | None], waited_ns: int
+    ) -> bool:
+        """Go on with a new C thread where the present one hangs in a source; return whether so."""
+        view = self._views.get(found[0][0]) if found[0] is not None else None
+        if view is None or len(set(found)) > 1:
+            return False
+        feed = next(part.feed for part in view.parts if part.owner == found[0][1])
+        log.warning("source %s does not answer: it is left out", feed.name)
+        feed.leave_hung(self._clock.monotonic() - waited_ns)
+        ticker.abandon()
+        self._hanging.append(ticker)
+        self.counts.skipped_slices += waited_ns // NS_PER_SECOND
+        self._counts_before = replace(self.counts)
+        self._start_ticker()
+        return True
 
     def _read_changed(self) -> bool:
         """Read fast sources with columns that no plan reads yet; return whether there are any."""
@@ -178,6 +211,9 @@ class NativeSampler(Sampler):
             self._deliver(
                 RawSlice(sequence, taken.start_ns, view.table, taken.fast, slow, taken.lateness)
             )
+        self.rare_lane.check()
+        if self._hanging:
+            self._hanging = [each for each in self._hanging if not each.collect()]
         if not self._stopping.is_set():
             self._update_plan(ticker)
         return True
@@ -187,11 +223,13 @@ class NativeSampler(Sampler):
 
     def _record(self, view: PlanView, taken: NativeSlice) -> None:
         """Record late ticks and read times, and pass the values to the sources that observe."""
-        counts = taken.counts
-        lost = counts.skipped_slices + counts.overruns - self.counts.skipped_slices
+        counts, before = taken.counts, self._counts_before
+        skipped = before.skipped_slices + counts.skipped_slices + counts.overruns
+        lost = skipped - self.counts.skipped_slices
         if lost:
             log.warning("no sample for %d s: the host or this process stood still", lost)
-        self.counts.late_ticks, self.counts.missed_ticks = counts.late_ticks, counts.missed_ticks
+        self.counts.late_ticks = before.late_ticks + counts.late_ticks
+        self.counts.missed_ticks = before.missed_ticks + counts.missed_ticks
         self.counts.skipped_slices += lost
         # Recording the time of every read costs more than the reads: do it for some slices after
         # a long read, where a source may have to move to a slower lane, and seldom otherwise.
@@ -243,16 +281,19 @@ class NativeSampler(Sampler):
     ) -> memoryview[int]:
         """Return the slow row, completed by the values that the C thread did not read."""
         row = taken.slow
-        for part in view.read_by_python:
+        # The last slice may end early: a counter read now would not cover a second.
+        whole = len(taken.lateness) == self._ticks
+        for part in view.read_by_python if whole else ():
             if part.feed.table_columns is part.channels:
                 put(row, part.column, part.feed.read())
         for part in view.parts[view.fast :] if learned else ():
             failed = part.feed in learned and taken.flags[part.owner]
             if failed and part.channels and part.feed.table_columns is part.channels:
                 put(row, part.column, learned[part.feed])
+        now = self._clock.monotonic()
         for rare, channels, column in view.rare:
             if channels and rare.table_columns is channels:
-                put(row, column, rare.latest_values())
+                put(row, column, rare.latest_values(now))
         return row
 
     def _update_plan(self, ticker: Ticker) -> None:

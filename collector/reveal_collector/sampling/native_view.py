@@ -10,7 +10,8 @@ from functools import cached_property
 from reveal_collector.native.scanner import NativeSlice
 from reveal_collector.readers.plan import FileScan
 from reveal_collector.readers.raw_slice import MISSING, gather
-from reveal_collector.sampling.feed import Feed, RareFeed, Values
+from reveal_collector.sampling.feed import Feed, Values
+from reveal_collector.sampling.rare_feed import RareFeed
 from reveal_contract.channels import Channel, ChannelTable
 
 Channels = tuple[Channel, ...]

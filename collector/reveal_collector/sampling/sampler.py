@@ -12,7 +12,8 @@ from reveal_collector.kernel.scheduling import prefer_real_time
 from reveal_collector.readers.raw_slice import MISSING, RawSlice, gather
 from reveal_collector.readers.source import Source
 from reveal_collector.sampling.clock import Clock, SystemClock, phase_ns
-from reveal_collector.sampling.feed import SAMPLES, Feed, RareFeed
+from reveal_collector.sampling.feed import SAMPLES, Feed
+from reveal_collector.sampling.rare_feed import RareFeed
 from reveal_collector.sampling.rare_lane import RareLane
 from reveal_contract.channels import ChannelTable
 from reveal_contract.metric import Lane
@@ -46,7 +47,8 @@ class _SliceRows:
 class Sampler:
     """Reads fast feeds at every tick and slow feeds spread over the slice.
 
-    The rare lane reads its feeds in a thread of its own; the sampler takes their last values.
+    The rare lane reads its feeds in a thread of its own; the sampler takes their last values while
+    they are recent.
     The sequence of a slice is its number on the monotonic grid since boot: it increases over
     restarts of the collector, and a standstill of the host shows as a gap.
     """
@@ -75,7 +77,7 @@ class Sampler:
         self._fast = [feed for feed in feeds if feed.lane is Lane.FAST]
         self._slow = [feed for feed in feeds if feed.lane is Lane.SLOW]
         self._rare = [RareFeed(feed) for feed in feeds if feed.lane is Lane.RARE]
-        self.rare_lane = RareLane(self._rare, feeds)
+        self.rare_lane = RareLane(self._rare, feeds, self._clock.monotonic)
         self._table = self._build_table()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="reveal-tick", daemon=True)
@@ -120,6 +122,7 @@ class Sampler:
         rows = self._read_ticks(due)
         if rows.lateness:
             self._hand_over(due, start_ns, rows)
+        self.rare_lane.check()
         self._adjust_lanes()
         return due + NS_PER_SECOND
 
@@ -175,8 +178,9 @@ class Sampler:
         row = array("q")
         for feed in self._slow:
             gather(row, rows.slow.get(feed, feed.blank))
+        now = self._clock.monotonic()
         for rare in self._rare:
-            gather(row, rare.latest_values())
+            gather(row, rare.latest_values(now))
         sequence = self.counts.sequence = (due - self._phase) // NS_PER_SECOND
         self._deliver(RawSlice(sequence, start_ns, self._table, rows.fast, row, rows.lateness))
 

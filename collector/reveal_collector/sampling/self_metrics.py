@@ -16,7 +16,8 @@ NAME = "own"
 class SelfMetrics:
     """Values at one moment: times in ns, counts since the start."""
 
-    read_ns: Sequence[int]  # one for each source, in the order of ``SelfMetricsSource``
+    # one for each source, in the order of ``SelfMetricsSource``; None where it is not read
+    read_ns: Sequence[int | None]
     late_ticks: int
     missed_ticks: int
     dropped_slices: int

@@ -52,6 +52,7 @@ class _Arguments(ctypes.Structure):
         ("slow", _PartArguments),
         ("owed", ctypes.c_void_p),
         ("left", ctypes.c_void_p),
+        ("waited", ctypes.c_void_p),
         ("rare_slices", ctypes.c_int64),
         ("zigzags", ctypes.c_void_p),
         ("masks", ctypes.c_void_p),
@@ -91,7 +92,7 @@ class NativeEncoder:
         self._sequence = -2
         self._fast = _TablePart(_NO_CHANNELS, array("q"), self._arguments.fast)
         self._slow = _TablePart(_NO_CHANNELS, array("q"), self._arguments.slow)
-        self._owed, self._left = array("q"), array("q")
+        self._owed, self._left, self._waited = array("q"), array("q"), array("q")
         self._ticks = 0
         self._zigzags, self._masks, self._body = array("Q"), array("B"), array("B")
 
@@ -106,6 +107,8 @@ class NativeEncoder:
         if raw.sequence != self._sequence + 1:
             self._fast.reset()
             self._slow.reset()
+        if raw.sequence - self._sequence > RARE_SLICES:  # what is left of then is outdated
+            self._owed[:] = _repeated(0, len(self._owed))
         body = self._run(raw)
         self._sequence = raw.sequence
         return seal(head, body)
@@ -131,8 +134,11 @@ class NativeEncoder:
         self._slow = _TablePart(
             table.slow, _carried(self._slow.last, indices, MISSING), arguments.slow
         )
-        self._owed, self._left = (_carried(old, indices, 0) for old in (self._owed, self._left))
+        self._owed, self._left, self._waited = (
+            _carried(old, indices, 0) for old in (self._owed, self._left, self._waited)
+        )
         arguments.owed, arguments.left = _address(self._owed), _address(self._left)
+        arguments.waited = _address(self._waited)
         arguments.rare_slices = RARE_SLICES if _RARE in self._slow.kinds else 0
         self._table, self._ticks = table, 0
 

@@ -82,6 +82,7 @@ class MessageBuilder:
         self._fast, self._slow = _Readings(), _Readings()
         self._owed: Ints = np.zeros(0, np.int64)
         self._left: Ints = np.zeros(0, np.int64)
+        self._waited: Ints = np.zeros(0, np.int64)
 
     @property
     def gauges(self) -> Bools:
@@ -95,6 +96,8 @@ class MessageBuilder:
         if raw.sequence != self._sequence + 1:
             self._fast.reset()
             self._slow.reset()
+        if raw.sequence - self._sequence > RARE_SLICES:  # what is left of then is outdated
+            self._owed[:] = 0
         rows = np.array(raw.fast, np.int64).reshape(len(raw.lateness), len(raw.table.fast))
         fast, fast_missing = self._fast.advance(rows)
         slow, slow_missing = self._slow_values(np.array(raw.slow, np.int64))
@@ -112,6 +115,7 @@ class MessageBuilder:
         moved = self._slow.switch(table.slow)
         self._owed = carried(self._owed, moved)
         self._left = carried(self._left, moved)
+        self._waited = carried(self._waited, moved)
 
     def _slow_values(self, readings: Ints) -> tuple[Ints, Bools]:
         steps, slow_missing = self._slow.advance(readings[None, :])
@@ -123,15 +127,20 @@ class MessageBuilder:
         """Distribute the increment of a rare counter over the slices until its next read.
 
         The increment of ten seconds in one slice would look like a burst.  The sum is kept, and the
-        first event of a small increment is in the first slice.
+        first event of a small increment is in the first slice.  While the counter is missing
+        nothing is sent, so nothing is deducted.  The rest waits for as many slices as it is
+        distributed over, then it is outdated.
         """
-        rare = self._slow.rare
-        fresh = rare & ~slow_missing & (steps > 0)
+        rare, known = self._slow.rare, self._slow.rare & ~slow_missing
+        self._waited = np.where(rare & slow_missing & (self._owed != 0), self._waited + 1, 0)
+        outdated = self._waited > RARE_SLICES
+        self._owed[outdated] = self._left[outdated] = 0
+        fresh = known & (steps > 0)
         self._owed[fresh] += steps[fresh]
         self._left[fresh] = RARE_SLICES
-        paid = -(-self._owed // np.maximum(self._left, 1))
-        self._owed -= np.where(rare, paid, 0)
-        self._left = np.maximum(self._left - 1, 0)
+        paid = np.where(known, -(-self._owed // np.maximum(self._left, 1)), 0)
+        self._owed -= paid
+        self._left = np.where(known, np.maximum(self._left - 1, 0), self._left)
         steps[rare] = paid[rare]
 
 

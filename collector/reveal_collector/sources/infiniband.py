@@ -20,7 +20,7 @@ from pathlib import Path
 from reveal_collector.devices.rdma import RdmaPort, ib_ports, rate, state_number
 from reveal_collector.kernel.errors import Unsupported
 from reveal_collector.readers.background import BackgroundSource
-from reveal_collector.readers.source import Roots, Source
+from reveal_collector.readers.source import Outage, Roots, Source
 from reveal_collector.readers.sysfs_attributes import (
     AttributeFile,
     AttributeSource,
@@ -154,6 +154,11 @@ class PortTraffic:
         finally:
             if self.channels is not self._active.channels:
                 self._update_channels()
+
+    def outage(self) -> Outage | None:
+        """Return the outage of the thread that reads the ports, if one does."""
+        active = self._active
+        return active.outage() if isinstance(active, BackgroundSource) else None
 
     def close(self) -> None:
         self._active.close()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from reveal_collector.kernel.errors import LayoutChanged, Unsupported
 from reveal_collector.nvml import library
 from reveal_collector.nvml.snapshots import QUICK, STALE_NS, STATE, SUBJECTS, GpuSnapshot
-from reveal_collector.readers.source import Roots, Source
+from reveal_collector.readers.source import Outage, Roots, Source
 from reveal_collector.subjects.pods.process_owner import SubjectOfPid
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
@@ -52,6 +52,8 @@ class SharedPoller:
 class GpuSource:
     """One snapshot of the poller as a source."""
 
+    driver = "nvml"  # all sources of the poller have their outages together
+
     def __init__(self, roots: Roots, shared: SharedPoller, name: str) -> None:
         self.name = _NAMES[name]
         self.lane = Lane.FAST if name == QUICK else Lane.SLOW
@@ -65,7 +67,17 @@ class GpuSource:
     def degraded(self) -> Sequence[str]:
         """What the poller reads less often or not at all; only one source reports it."""
         poller = self._poller
-        return poller.degraded if poller is not None and self._snapshot_name == QUICK else ()
+        if poller is None or self._snapshot_name != QUICK or poller.outage is not None:
+            return ()
+        return poller.degraded
+
+    def outage(self) -> Outage | None:
+        """Return since when the driver has not answered, or failed; None while it answers."""
+        if self._poller is None:
+            return None
+        taken_ns = self._poller.snapshots[self._snapshot_name].taken_ns
+        hangs = time.monotonic_ns() - taken_ns > STALE_NS
+        return self._poller.outage or (Outage(taken_ns) if hangs else None)
 
     def open(self) -> None:
         if not self._roots.live:

@@ -5,6 +5,9 @@ tc-tbf(8)) or what its full queue drops.  The source queries rtnetlink(7) with R
 numbers are those of ``tc -s qdisc`` (gnet_stats_queue, linux/gen_stats.h) for the root of each
 interface; the root of several queues sums over its children.  "noqueue" has no queue and no
 columns.  Only the network namespace of the process is visible.
+
+The kernel answers under the RTNL lock, which a driver holds while it waits for its device.
+Therefore a thread of its own sends the query.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from contextlib import suppress
 
 from reveal_collector.kernel.errors import LayoutChanged, Unsupported
 from reveal_collector.kernel.netlink import NetlinkSocket, find_attribute
+from reveal_collector.readers.background import BackgroundSource
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.textfile import channel
 from reveal_contract.channels import Channel
@@ -35,7 +39,7 @@ QdiscNumbers = tuple[int, int, int]
 
 
 def sources(roots: Roots) -> list[Source]:
-    return [QueueDisciplines(roots.live)]
+    return [BackgroundSource(QueueDisciplines(roots.live))]
 
 
 class QueueDisciplines:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from reveal_collector.kernel.errors import LayoutChanged, Unsupported
 from reveal_collector.readers.plan import BACK_OFF, QUIET, FileScan
-from reveal_collector.readers.source import Roots, Source
+from reveal_collector.readers.source import Outage, Roots, Source
 from reveal_collector.subjects.cgroup_files import cpu_root, hierarchies
 from reveal_collector.subjects.cgroup_reader import CgroupReader
 from reveal_collector.subjects.network import SubjectNetwork
@@ -189,6 +189,11 @@ class CgroupUsage(_CgroupSource):
     def health_error(self) -> str:
         """Why pods may be unknown; "" if the list of pods is current."""
         return self._tracker.pods.health_error
+
+    def outage(self) -> Outage | None:
+        """Return since when the walk over the cgroups has not ended; None between two."""
+        since_ns = self._tracker.walking_since_ns
+        return Outage(since_ns, "the search for new cgroups has not ended") if since_ns else None
 
     def read(self) -> Sequence[int | None]:
         self._check_subjects()

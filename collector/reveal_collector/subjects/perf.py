@@ -25,6 +25,7 @@ from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 
 MAX_SUBJECTS = 16
+_MAX_READS_WITHOUT = 10  # reads (seconds) for which a group without a counter keeps its counts
 _HARDWARE, _SOFTWARE = 0, 1  # perf_event_attr.type
 # perf_event_open(2): generalized events, which every CPU maps to its own
 EVENTS = {
@@ -53,13 +54,22 @@ class _CgroupCounters:
         events = self._groups[0].events if self._groups else []
         self.metrics = [name for name, event in EVENTS.items() if event in events]
         self._last_counts: list[Sequence[int]] = [[0] * len(self.metrics) for _ in self._groups]
+        self._reads_without: list[int] = [0] * len(self._groups)  # since each group ran last
 
     def read(self) -> list[int | None]:
-        """Return the counts over all CPUs; a group that did not run keeps its last counts."""
+        """Return the counts over all CPUs; ``None`` where a group has not run for long.
+
+        A group that gets no hardware counter for a moment keeps its last counts: its next ones
+        contain that time.
+        """
         for index, group in enumerate(self._groups):
             counts = group.read()
             if counts is not None:
                 self._last_counts[index] = counts
+            ran = counts is not None or group.is_offline  # nothing runs on a CPU that is offline
+            self._reads_without[index] = 0 if ran else self._reads_without[index] + 1
+        if max(self._reads_without, default=0) > _MAX_READS_WITHOUT:
+            return [None] * len(self.metrics)
         return [sum(column) for column in zip(*self._last_counts, strict=True)]
 
     def close(self) -> None:

@@ -152,6 +152,7 @@ class SubjectTracker:
         self._first_present: dict[tuple[str, int], float] = {}
         self._newborn: set[tuple[str, int]] = set()
         self._walked = False
+        self.walking_since_ns = 0  # monotonic, of the walk under way; 0 between two
         self._users = 0
         self._wake = -1
         self._stopping = threading.Event()
@@ -358,10 +359,15 @@ class SubjectTracker:
         return [file for file, _ in waiting.poll(seconds * 1000)]
 
     def _update_or_log(self, find: Callable[[], Mapping[str, FoundCgroup]]) -> None:
+        self.walking_since_ns = time.monotonic_ns()
         try:
             self.update(time.monotonic(), find())
         except OSError as error:
             log.warning("cannot scan the cgroups: %s", error)
+        except Exception:  # a defect must not end the thread: the next walk may succeed
+            log.exception("cannot scan the cgroups")
+        finally:
+            self.walking_since_ns = 0
 
 
 def updated_identities(

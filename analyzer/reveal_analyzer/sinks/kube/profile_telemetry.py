@@ -11,7 +11,7 @@ import redis
 from reveal_analyzer.sinks.kube.api import SinkApi
 from reveal_analyzer.stream.connection import OUTAGE
 from reveal_analyzer.telemetry.snapshot import Snapshot
-from reveal_analyzer.telemetry.states import StateStore, TelemetryState, state_of
+from reveal_analyzer.telemetry.states import StateStore, TelemetryState, reporting_nodes, state_of
 
 log = logging.getLogger(__name__)
 
@@ -95,7 +95,8 @@ class ProfileTelemetry:
         now = snapshot.time_s
         if now >= self._degraded_s:
             self._degraded_s = now + DEGRADED_SECONDS
-            self._degraded = self._states.degraded(snapshot.nodes)
+            # the last report of a silent node says nothing about now
+            self._degraded = self._states.degraded(reporting_nodes(snapshot))
         if now >= self._put_s:
             self._put_s = now + PUT_SECONDS
             self._states.put(state_of(snapshot, self._degraded))

@@ -67,13 +67,27 @@ def test_reduced_operation_is_a_single_reason() -> None:
     )  # fmt: skip
 
 
+def test_a_source_that_hangs_has_a_reason_of_its_own() -> None:
+    row = {"source": "nvml", "reason": "has not answered since 12:03:05Z"}
+    found = degradations(
+        "n1",
+        collector_report(
+            failing=[row], degraded=["slow disk", "nvml: has not answered since 12:03:05Z"]
+        ),
+    )
+    assert found == [
+        Degradation("NvmlUnavailable", 1, "n1: nvml: has not answered since 12:03:05Z"),
+        Degradation("CollectorReduced", 1, "n1: slow disk"),
+    ]
+
+
 @given(
     st.binary() | st.recursive(st.text() | st.integers(), st.lists).map(json.dumps).map(str.encode)
 )
 @examples(100)
 def test_any_bytes_are_no_crash(data: bytes) -> None:
     degradations("n1", data)
-    degradations("n1", b'{"missing": %s, "degraded": %s}' % (data, data))
+    degradations("n1", b'{"missing": %s, "degraded": %s, "failing": %s}' % (data, data, data))
 
 
 @given(st.text(min_size=1))

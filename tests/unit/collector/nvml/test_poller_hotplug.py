@@ -10,6 +10,7 @@ from reveal_collector.kernel.errors import Unsupported
 from reveal_collector.nvml.snapshots import QUICK
 from reveal_collector.readers.source import Roots
 from reveal_collector.sources.nvml import sources
+from reveal_contract.time_units import NS_PER_SECOND
 from support.fake_nvml import Script, hgx_h100
 from support.nvml_poller import SteppedPoller
 
@@ -22,12 +23,14 @@ def test_a_driver_that_leaves_is_waited_for(script: Script) -> None:
     gone = watch.figures()
     assert gone.pop(("gpu.count", "")) == 0
     assert set(gone.values()) == {None}
-    assert "different versions" in watch.poller.degraded[0]
+    outage = watch.poller.outage
+    assert outage is not None and "different versions" in outage.reason
+    assert watch.now - outage.since_ns > 7 * NS_PER_SECOND
     script.change({"call.nvmlDeviceGetUtilizationRates": None, "call.nvmlInitWithFlags": None})
     watch.run(30)
     assert watch.figures().keys() == before.keys()
     assert watch.figures(QUICK)["gpu.utilization", "0"] == 90
-    assert watch.poller.degraded == ()
+    assert watch.poller.outage is None
 
 
 def test_a_gpu_keeps_its_number_when_an_earlier_gpu_is_gone(script: Script) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Sequence
 
 import pytest
 
 from reveal_collector.kernel.errors import LayoutChanged
 from reveal_collector.readers.background import BackgroundSource
+from reveal_collector.readers.source import HUNG_NS
 from reveal_collector.readers.textfile import channel
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
@@ -68,6 +70,54 @@ def test_a_round_under_way_is_missing_and_holds_nobody_up() -> None:
     assert [list(source.read()) for _ in range(3)] == [[None]] * 3
     inner.go.set()
     assert next_values(source) == [1]
+    source.close()
+
+
+def test_a_round_that_does_not_end_is_an_outage_until_it_ends() -> None:
+    inner = Slow()
+    source = BackgroundSource(inner)
+    assert source.outage() is None
+    source.open()
+    assert source.settle(WAIT)
+    assert source.outage() is None
+    inner.go.clear()
+    inner.reading.clear()
+    before_ns = time.monotonic_ns()
+    source.read()
+    assert inner.reading.wait(WAIT)
+    outage = source.outage()
+    assert outage is not None and outage.since_ns >= before_ns
+    inner.go.set()
+    assert source.settle(WAIT)
+    assert source.outage() is None
+    source.close()
+
+
+def test_what_a_hung_round_returns_at_last_is_missing_and_read_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [0]
+    monkeypatch.setattr("reveal_collector.readers.background.time.monotonic_ns", lambda: now[0])
+    inner = Slow()
+    inner.go.clear()
+    source = BackgroundSource(inner)
+    source.open()
+    assert inner.reading.wait(WAIT)
+    now[0] += HUNG_NS
+    inner.go.set()
+    assert [next_values(source), next_values(source)] == [[None], [2]]
+    source.close()
+
+
+def test_a_round_from_before_a_standstill_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0]
+    monkeypatch.setattr("reveal_collector.readers.background.time.monotonic_ns", lambda: now[0])
+    source = BackgroundSource(Slow())
+    source.open()
+    assert next_values(source) == [1]
+    assert source.settle(WAIT)
+    now[0] += 60_000_000_000
+    assert [next_values(source), next_values(source)] == [[None], [3]]
     source.close()
 
 

@@ -21,6 +21,7 @@ from reveal_collector.sampling.clock import phase_ns
 from reveal_collector.sampling.sampler import Sampler
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Kind, Lane
+from support.hanging_file import HangingFile
 
 if load().library is None:
     pytest.skip(load().unavailable, allow_module_level=True)
@@ -84,9 +85,41 @@ class Run:
     def until(self, enough: Callable[[RawSlice], bool]) -> RawSlice:
         with self._more:
             assert self._more.wait_for(
-                lambda: bool(self.slices) and enough(self.slices[-1]), timeout=6
+                lambda: bool(self.slices) and enough(self.slices[-1]), timeout=20
             )
             return self.slices[-1]
+
+
+@pytest.mark.parametrize("lane", [Lane.FAST, Lane.SLOW])
+def test_a_source_that_hangs_in_the_c_thread_is_left_out_until_it_answers(
+    tmp_path: Path, lane: Lane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reveal_collector.sampling.native_sampler._PATIENCE_NS", SECOND // 2)
+    (tmp_path / "good").write_text("a 1\n")
+    file = HangingFile(tmp_path / "mount", "b 2\n")
+    hung = text_source(file.path, "hung", lane)
+
+    def value_of(raw: RawSlice, label: str) -> int:
+        last = list(raw.fast)[-len(raw.table.fast) :]
+        return dict(zip([*labels(raw), *slow_labels(raw)], [*last, *raw.slow], strict=True))[label]
+
+    try:
+        with Run(text_source(tmp_path / "good", "good"), hung) as run:
+            run.until(lambda raw: value_of(raw, "b") == 2)
+            feed = run.sampler.feeds[1]
+            file.hang()
+            assert file.reached.wait(10)
+            before = run.slices[-1].sequence
+            raw = run.until(lambda raw: raw.sequence > before + 1)
+            assert (value_of(raw, "a"), value_of(raw, "b")) == (1, MISSING)
+            assert feed.broken
+            assert feed.outage(time.monotonic_ns() + 5 * SECOND) is not None
+            file.release()
+            raw = run.until(lambda raw: value_of(raw, "b") == 2)
+            assert not feed.broken and feed.outage(time.monotonic_ns() + 5 * SECOND) is None
+    finally:
+        hung.close()
+        file.close()
 
 
 def columns(raw: RawSlice, number: int) -> list[int]:
@@ -95,6 +128,10 @@ def columns(raw: RawSlice, number: int) -> list[int]:
 
 def labels(raw: RawSlice) -> list[str]:
     return [each.instance for each in raw.table.fast]
+
+
+def slow_labels(raw: RawSlice) -> list[str]:
+    return [each.instance for each in raw.table.slow]
 
 
 def test_the_native_sampler_gives_the_same_slices_as_the_python_sampler(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from reveal_collector.readers.raw_slice import MISSING, RawSlice
 from reveal_collector.sampling import feed as feeds
 from reveal_collector.sampling.clock import phase_ns
 from reveal_collector.sampling.feed import Feed
-from reveal_collector.sampling.rare_lane import RARE_PERIOD_NS
+from reveal_collector.sampling.rare_feed import RARE_PERIOD_NS, TOLERANCE_NS
 from reveal_collector.sampling.sampler import Sampler
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Kind, Lane
@@ -113,6 +113,18 @@ def test_a_rare_source_is_read_every_ten_seconds_and_repeated_between() -> None:
         bench.sampler.rare_lane.run_due(now)
         assert list(bench.slice().slow) == [rare.reads * 100 + ord("a")]
     assert rare.reads == 2
+
+
+def test_what_was_read_of_a_rare_source_long_ago_is_missing() -> None:
+    rare = FakeSource("r", Lane.RARE)
+    bench = Bench(rare)
+    bench.sampler.rare_lane.run_due(0)
+    read_ns = bench.clock.now
+    values = [(bench.slice().slow[0], bench.clock.now - read_ns) for _ in range(20)]
+    limit = RARE_PERIOD_NS + TOLERANCE_NS
+    assert [value == MISSING for value, _ in values] == [age > limit for _, age in values]
+    bench.sampler.rare_lane.run_due(RARE_PERIOD_NS)
+    assert bench.slice().slow[0] != MISSING
 
 
 def test_the_grid_is_the_nodes_own_and_sequences_go_on_after_a_restart() -> None:

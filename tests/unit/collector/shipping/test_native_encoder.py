@@ -60,7 +60,7 @@ def recordings(draw: st.DrawFn) -> list[RawSlice]:
     ]
     slices, sequence = [], 0
     for _ in range(draw(st.integers(1, 14))):
-        sequence += draw(st.sampled_from([1, 1, 1, 1, 2]))
+        sequence += draw(st.sampled_from([1, 1, 1, 1, 1, 2, 3, 12]))
         table, ticks = draw(st.sampled_from(tables)), draw(st.sampled_from([10, 10, 1, 3]))
         slices.append(
             RawSlice(

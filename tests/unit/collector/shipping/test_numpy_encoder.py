@@ -79,13 +79,52 @@ def test_a_counter_above_the_signed_range_keeps_its_differences() -> None:
     assert message.fast_missing[:, 0].tolist() == [True, False, True]
 
 
-def test_a_lost_value_costs_its_own_and_the_next_difference_only() -> None:
+def test_a_lost_level_is_missing_and_a_lost_count_is_known_from_the_next_one() -> None:
     table = ChannelTable((COUNTER, LEVEL), ())
-    message = MessageBuilder(ORIGIN).build(raw(table, 0, [1, 1, None, None, 3, 2, 4, 2]))
+    message = MessageBuilder(ORIGIN).build(raw(table, 0, [1, 1, None, None, 4, 2, 5, 2]))
     assert message.fast_missing.tolist() == [
-        [True, False], [True, True], [True, False], [False, False],
+        [True, False], [False, True], [False, False], [False, False],
     ]  # fmt: skip
-    assert message.fast[3].tolist() == [1, 2]
+    assert message.fast[1:, 0].tolist() == [2, 1, 1]
+    assert message.fast[2:, 1].tolist() == [2, 2]
+
+
+def test_a_collector_that_misses_every_other_tick_sends_its_counters() -> None:
+    table = ChannelTable((COUNTER,), ())
+    builder = MessageBuilder(ORIGIN)
+    counts = [100 * tick if tick % 2 == 0 else None for tick in range(20)]
+    first = builder.build(raw(table, 0, counts[:10]))
+    second = builder.build(raw(table, 1, counts[10:]))
+    assert first.fast_missing[:, 0].tolist() == [True] + [False] * 8 + [True]
+    assert second.fast_missing[:, 0].tolist() == [True] + [False] * 8 + [True]
+    assert set(first.fast[1:9, 0]) == set(second.fast[1:9, 0]) == {100}
+
+
+def test_a_gap_is_bridged_from_the_last_slice_but_never_over_a_reset_or_an_unknown_end() -> None:
+    table = ChannelTable((COUNTER,), ())
+    builder = MessageBuilder(ORIGIN)
+    builder.build(raw(table, 0, [1, 2]))
+    message = builder.build(raw(table, 1, [None, None, 12, None, 3, None]))
+    assert message.fast_missing[:, 0].tolist() == [False] * 3 + [True] * 3
+    assert message.fast[:3, 0].tolist() == [4, 3, 3]
+
+
+@given(st.lists(st.none() | st.integers(0, 50), min_size=1, max_size=10), st.integers(0, 2**64 - 1))
+def test_what_is_sent_of_a_counter_adds_up_to_its_readings(
+    steps: list[int | None], start: int
+) -> None:
+    """``None`` is a tick that was missed, a number the increment since the reading before."""
+    table, total, cells = ChannelTable((COUNTER,), ()), start, list[int | None]()
+    for step in steps:
+        total += step or 0
+        cells.append(None if step is None else total % 2**64)
+    builder = MessageBuilder(ORIGIN)
+    builder.build(raw(table, 0, [start]))
+    message = builder.build(raw(table, 1, cells))
+    known = ~message.fast_missing[:, 0]
+    assert message.fast[known, 0].sum() == sum(step or 0 for step in steps)
+    trailing = next((n for n, cell in enumerate(reversed(cells)) if cell is not None), len(cells))
+    assert int((~known).sum()) == trailing
 
 
 def test_no_difference_spans_a_gap_in_the_sequence() -> None:
@@ -128,6 +167,43 @@ def test_a_rare_counter_is_paid_out_evenly_and_in_full(steps: list[int], early: 
             paid.append(int(builder.build(raw(table, sequence, [], [total])).slow[0]))
     assert sum(paid) == sum(steps)
     assert max(paid) <= -(-max(steps) // RARE_SLICES)
+
+
+@given(st.lists(st.booleans(), min_size=RARE_SLICES, max_size=3 * RARE_SLICES))
+def test_what_is_left_of_a_rare_step_waits_while_the_counter_is_missing(gaps: list[bool]) -> None:
+    """A gap in the sequence makes the next increment missing, and nothing is deducted for it."""
+    table = ChannelTable((), (RARE,))
+    builder = MessageBuilder(ORIGIN)
+    builder.build(raw(table, 0, [], [0]))
+    sent = int(builder.build(raw(table, 1, [], [1000])).slow[0])
+    sequence = 1
+    for gap in [*gaps, *[False] * RARE_SLICES]:
+        sequence += 2 if gap else 1
+        message = builder.build(raw(table, sequence, [], [1000]))
+        assert bool(message.slow_missing[0]) is gap
+        sent += 0 if gap else int(message.slow[0])
+    longest = max(map(len, "".join("x" if gap else " " for gap in gaps).split()), default=0)
+    assert sent == 1000 or longest > RARE_SLICES
+
+
+def test_what_is_left_of_a_rare_step_is_dropped_when_it_is_outdated() -> None:
+    table = ChannelTable((), (RARE,))
+    builder = MessageBuilder(ORIGIN)
+    builder.build(raw(table, 0, [], [0]))
+    builder.build(raw(table, 1, [], [1000]))
+    for sequence in range(2, 3 + RARE_SLICES):
+        assert builder.build(raw(table, sequence, [], [None])).slow_missing[0]
+    builder.build(raw(table, 13, [], [1000]))
+    assert builder.build(raw(table, 14, [], [1000])).slow.tolist() == [0]
+
+
+def test_what_is_left_of_a_rare_step_does_not_outlive_a_long_gap() -> None:
+    table = ChannelTable((), (RARE,))
+    builder = MessageBuilder(ORIGIN)
+    builder.build(raw(table, 0, [], [0]))
+    builder.build(raw(table, 1, [], [1000]))
+    builder.build(raw(table, 3601, [], [1000]))
+    assert builder.build(raw(table, 3602, [], [1000])).slow.tolist() == [0]
 
 
 def test_a_single_rare_event_is_visible_immediately() -> None:

@@ -12,17 +12,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reveal_collector.kernel.errors import LayoutChanged
+from reveal_collector.kernel.errors import LayoutChanged, Unsupported
 from reveal_collector.nvml.devices import gpus, sysfs_address
 from reveal_collector.nvml.events import XidCounts, is_application_error
 from reveal_collector.nvml.gpu_processes import mean_utilization
 from reveal_collector.nvml.snapshots import QUICK, STALE_NS, STATE, SUBJECTS
-from reveal_collector.readers.source import Roots
+from reveal_collector.readers.opening import SourceOpener
+from reveal_collector.readers.source import HUNG_NS, Roots
+from reveal_collector.sampling.feed import Feed
 from reveal_collector.sources.nvml import sources
 from reveal_contract.catalogue import find
 from reveal_contract.time_units import NS_PER_SECOND
 from support.fake_nvml import GIB, Script, old_card, partitioned
 from support.nvml_poller import SteppedPoller, base_unit
+from support.polling import wait_until
 
 
 def test_what_a_card_uses_is_there_in_base_units(script: Script) -> None:
@@ -295,6 +298,55 @@ def test_a_hung_driver_makes_values_missing(
     later = time.monotonic_ns() + STALE_NS
     monkeypatch.setattr("reveal_collector.sources.nvml.time.monotonic_ns", lambda: later)
     assert set(fast.read()) == {None}
+
+
+def test_a_driver_that_hangs_is_an_outage_of_all_its_sources_stated_once(script: Script) -> None:
+    opened = sources(Roots())
+    for source in opened:
+        source.open()
+    feeds = [Feed(source) for source in opened]
+    assert [feed.outage(time.monotonic_ns()) for feed in feeds] == [None] * 3
+    script.change({"delay.nvmlDeviceGetUtilizationRates": 30_000_000})
+    try:
+        wait_until(lambda: all(feed.outage(time.monotonic_ns() + HUNG_NS) for feed in feeds))
+        assert [set(feed.read()) for feed in feeds if feed.columns] == [{None}, {None}]
+        assert {feed.driver for feed in feeds} == {"nvml"}
+    finally:
+        for source in opened:
+            source.close()
+
+
+def test_a_driver_that_hangs_at_the_start_is_opened_by_one_source_only(script: Script) -> None:
+    script.change({"delay.nvmlInitWithFlags": 500_000})
+    first, second, _ = sources(Roots())
+    opener = SourceOpener(timeout_s=0.1)
+    hung, refused = opener.open(first), opener.open(second)
+    assert not hung.ended.is_set()
+    assert isinstance(refused.error, Unsupported) and "does not answer" in refused.error.reason
+    assert hung.ended.wait(30) and hung.error is None
+    first.close()
+
+
+@pytest.mark.parametrize(
+    ("call", "metric"),
+    [
+        ("nvmlDeviceGetComputeRunningProcesses_v3", "gpu.subject.memory_used"),
+        ("nvmlDeviceGetProcessUtilization", "gpu.subject.sm_utilization"),
+    ],
+)
+def test_what_subjects_use_is_unknown_while_the_driver_does_not_list_it(
+    script: Script, call: str, metric: str
+) -> None:
+    script.change({"0.process.0": f"{os.getpid()} {GIB} c", "0.busy.0": f"{os.getpid()} 5 40"})
+    watch = SteppedPoller(subject_of_pid=lambda pid: "default/train")
+    watch.run(6)
+    assert watch.figures(SUBJECTS)[metric, "default/train"] is not None
+    script.change({f"call.{call}": 999})
+    watch.run(6)
+    assert watch.figures(SUBJECTS)[metric, "default/train"] is None
+    script.change({f"call.{call}": None})
+    watch.run(12)
+    assert watch.figures(SUBJECTS)[metric, "default/train"] is not None
 
 
 def read(source: Any) -> None:
