@@ -146,11 +146,12 @@ class LiveSession:
             finally:
                 self.state.ended_ns = time.time_ns()
                 self._on_tick(math.inf, self.state)
+            # before the collector ends, as it removes its state then
+            self.state.collector = _collector_state(client, self.plan.profile, self.plan.node)
             collector.process.stop(_INTERRUPTED_STOP_S if self._interrupt.requested else _STOP_S)
             self._read_slices(reader, analyzer)
             self._keep_learned(analyzer)
             self.state.finding_log.update(analyzer.finish())
-            self.state.collector = _collector_state(client, self.plan.node)
 
     def _start_redis(self, stack: contextlib.ExitStack) -> str:
         from reveal_cli.broker import Broker, BrokerError  # noqa: PLC0415 - redis is an extra
@@ -348,10 +349,10 @@ def _event(finding: Finding) -> str:
     return f"{time_} {finding.subsystem.value} {finding.severity.value}: {claim_text(finding)}"
 
 
-def _collector_state(client: redis.Redis, node: str) -> dict[str, Any]:
+def _collector_state(client: redis.Redis, profile: str, node: str) -> dict[str, Any]:
     """Return the last state that the collector published; empty where Redis cannot be read."""
     with contextlib.suppress(Exception):  # for the summary only: never a reason to fail
-        published = client.hget(names.NODES_KEY, node)
+        published = client.hget(names.node_key(profile, names.NODES), node)
         state = json.loads(published) if isinstance(published, bytes) else {}
         return state if isinstance(state, dict) else {}
     return {}
@@ -366,6 +367,7 @@ def _delete_keys(client: redis.Redis, plan: ScanPlan) -> None:
 
 def _own_keys(profile: str) -> Iterator[str]:
     yield names.analyzers_key(profile)
+    yield from (names.node_key(profile, part) for part in (names.NODES, names.SUBJECTS))
     for shard in range(names.SHARDS):
         yield names.samples_key(profile, shard)
         yield names.owner_key(profile, shard)

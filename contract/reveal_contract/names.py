@@ -8,9 +8,12 @@ import zlib
 SHARDS = 64
 GROUP = "reveal-analyzer"
 CATALOGUE_KEY = "reveal:catalogue"  # hash: table key (hex) -> announced channel table
+# Two profiles may watch the same node: what their collectors say of it is in ``node_key``, and in
+# these two keys for analyzers of earlier versions, where the last writer wins.
 NODES_KEY = "reveal:nodes"  # hash: node -> JSON of its collector's last report
-FACTS_KEY = "reveal:facts"  # hash: node -> JSON of its facts
 SUBJECTS_KEY = "reveal:subjects"  # hash: node -> JSON of its subject table, written on change
+FACTS_KEY = "reveal:facts"  # hash: node -> JSON of its facts
+NODES, SUBJECTS = "nodes", "subjects"  # parts of ``node_key``
 
 # fields of one stream message (one node, one slice)
 FIELD_NODE = "n"
@@ -48,6 +51,14 @@ def owner_key(profile: str, number: int) -> str:
 def node_states_key(profile: str, number: int) -> str:
     """Return the hash of what was learned about the nodes of the shard: node -> saved state."""
     return f"reveal:{{{profile}:{number}}}:states"
+
+
+def node_key(profile: str, part: str) -> str:
+    """Return the hash node -> JSON of a profile: ``NODES`` or ``SUBJECTS``.
+
+    A collector removes its entries when it ends.
+    """
+    return f"reveal:{{{profile}}}:{part}"
 
 
 def analyzers_key(profile: str) -> str:

@@ -41,6 +41,7 @@ def test_keys_are_those_of_the_first_release() -> None:
     assert names.analyzers_key("default") == "reveal:{default}:analyzers"
     assert names.CATALOGUE_KEY == "reveal:catalogue"
     assert names.NODES_KEY == "reveal:nodes"
+    assert names.node_key("default", names.NODES) == "reveal:{default}:nodes"
     assert (names.SHARDS, names.GROUP) == (64, "reveal-analyzer")
 
 

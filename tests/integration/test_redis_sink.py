@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import redis
 
+from reveal_analyzer.telemetry.node_records import node_records
 from reveal_collector.shipping.redis_sink import RedisSink
 from reveal_collector.shipping.sinks import EncodedSlice, RecordingSink
 from reveal_contract import names
@@ -248,6 +249,39 @@ def test_subjects_are_published_before_their_slices_and_only_on_change(
         wait_until(lambda: sequences(client) == [0, 1, 2])
         assert json.loads(subjects_of(client)) == status["subjects"]
         assert "subjects" not in json.loads(client.hget(names.NODES_KEY, "n1"))  # type: ignore[arg-type]
+
+
+def test_two_profiles_on_a_node_have_subjects_and_status_of_their_own(redis_server: Path) -> None:
+    client = redis.Redis(unix_socket_path=str(redis_server))
+    pods = [{"instance": "ml/a", "kind": "Pod", "name": "a", "namespace": "ml", "uid": "u"}]
+
+    def known(profile: str, part: str) -> Any:
+        [record] = node_records(client, profile, part, ["n1"])
+        return None if record is None else json.loads(record)
+
+    with (
+        running(
+            settings(redis_server, profile="a"), lambda: {"subjects": pods, "of": "a"}
+        ) as first,
+        running(settings(redis_server, profile="b"), lambda: {"subjects": [], "of": "b"}) as second,
+    ):
+        first.put(shipment(0))
+        wait_until(lambda: first.health().delivered == 1)
+        second.put(shipment(0))
+        wait_until(lambda: second.health().delivered == 1)
+        wait_until(lambda: known("a", names.NODES) and known("b", names.NODES))
+        assert (known("a", names.SUBJECTS), known("b", names.SUBJECTS)) == (pods, [])
+        assert (known("a", names.NODES)["of"], known("b", names.NODES)["of"]) == ("a", "b")
+    assert not client.hexists(names.node_key("a", names.SUBJECTS), "n1")
+    assert not client.hexists(names.node_key("a", names.NODES), "n1")
+
+
+def test_the_subjects_of_a_collector_of_an_earlier_version_are_known(redis_server: Path) -> None:
+    client = redis.Redis(unix_socket_path=str(redis_server))
+    client.hset(names.SUBJECTS_KEY, "old", b"[]")
+    client.hset(names.node_key("a", names.SUBJECTS), "new", b"[1]")
+    found = node_records(client, "a", names.SUBJECTS, ["new", "old", "none"])
+    assert found == [b"[1]", b"[]", None]
 
 
 def subjects_of(client: redis.Redis) -> bytes:

@@ -10,7 +10,8 @@ from typing import Any
 import redis
 
 from reveal_analyzer.fleet.summary import Summary, SummaryError, decode, encode
-from reveal_contract.names import SUBJECTS_KEY, fleet_key
+from reveal_analyzer.telemetry.node_records import node_records
+from reveal_contract.names import SUBJECTS, fleet_key
 from reveal_contract.subjects import Identity, SubjectsError, from_rows
 
 log = logging.getLogger(__name__)
@@ -26,7 +27,7 @@ class Exchange:
     """
 
     def __init__(self, client: redis.Redis, profile: str) -> None:
-        self._client = client
+        self._client, self._profile = client, profile
         self._summaries = fleet_key(profile)
         self._cases = fleet_key(profile, "cases")
         self._logged: set[str] = set()
@@ -63,10 +64,8 @@ class Exchange:
 
     def subjects(self, nodes: Sequence[str]) -> dict[str, tuple[Identity, ...]]:
         """Return the subject tables of nodes; an unusable one is empty."""
-        if not nodes:
-            return {}
-        replies: Any = self._client.hmget(SUBJECTS_KEY, list(nodes))
-        return {node: _identities(data) for node, data in zip(nodes, replies, strict=True)}
+        records = node_records(self._client, self._profile, SUBJECTS, nodes)
+        return {node: _identities(data) for node, data in zip(nodes, records, strict=True)}
 
     def save_cases(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """Save the cases for the next leader."""

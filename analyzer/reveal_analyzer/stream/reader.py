@@ -23,9 +23,10 @@ from reveal_analyzer.stream.consumer import BATCH, StreamConsumer, StreamEntry, 
 from reveal_analyzer.stream.leases import Leases, LeaseTiming
 from reveal_analyzer.stream.poll_schedule import PollSchedule
 from reveal_analyzer.stream.sequence import NodeSequence
+from reveal_analyzer.telemetry.node_records import node_records
 from reveal_contract import wire
 from reveal_contract.channels import ChannelTable
-from reveal_contract.names import FIELD_DATA, FIELD_NODE, SUBJECTS_KEY, shard
+from reveal_contract.names import FIELD_DATA, FIELD_NODE, SUBJECTS, shard
 from reveal_contract.subjects import Identity, from_rows
 
 log = logging.getLogger(__name__)
@@ -95,6 +96,7 @@ class StreamReader:
     ) -> None:
         client = connect(settings.redis_url)
         self.states = NodeStateStore(client, settings.profile)
+        self._profile = settings.profile
         self.connection = RedisConnection(client)
         self.counts = StreamCounts()
         self.tables = ChannelTables()
@@ -149,8 +151,8 @@ class StreamReader:
         This sends a command to Redis: use it for a finding, not for each slice.
         """
         try:
-            text = self.connection.client.hget(SUBJECTS_KEY, node)
-            return from_rows(json.loads(text)) if isinstance(text, bytes) else ()
+            [text] = node_records(self.connection.client, self._profile, SUBJECTS, [node])
+            return from_rows(json.loads(text)) if text is not None else ()
         except (*OUTAGE, ValueError, RecursionError) as error:
             log.warning("subjects of node %s are not known: %s", node, error)
             return ()

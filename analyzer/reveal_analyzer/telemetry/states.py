@@ -10,13 +10,15 @@ from typing import Any
 import redis
 
 from reveal_analyzer.telemetry.degraded import Degradation, degradations, summed
+from reveal_analyzer.telemetry.node_records import node_records
 from reveal_analyzer.telemetry.snapshot import Snapshot
-from reveal_contract.names import NODES_KEY, fleet_key
+from reveal_contract.names import NODES, SUBJECTS, fleet_key, node_key
 
 # A state is fresh for so long; a node without slices for so long does not report any more.
 FRESH_SECONDS = 60.0
 MAX_DEGRADATIONS = 16
 _KEPT_SECONDS = 600
+_RECORDS_KEPT_SECONDS = 7 * 86_400
 _BATCH = 200  # nodes in one HMGET
 
 
@@ -62,7 +64,7 @@ class StateStore:
     """
 
     def __init__(self, client: redis.Redis, profile: str, owner: str) -> None:
-        self._client, self._owner = client, owner
+        self._client, self._profile, self._owner = client, profile, owner
         self._key = fleet_key(profile, "states")
 
     def degraded(self, nodes: Iterable[str]) -> list[Degradation]:
@@ -71,7 +73,7 @@ class StateStore:
         found: list[list[Degradation]] = []
         for start in range(0, len(names), _BATCH):
             batch = names[start : start + _BATCH]
-            reports: Any = self._client.hmget(NODES_KEY, batch)
+            reports = node_records(self._client, self._profile, NODES, batch)
             found += [
                 degradations(name, data) for name, data in zip(batch, reports, strict=True) if data
             ]
@@ -84,6 +86,8 @@ class StateStore:
         with self._client.pipeline(transaction=False) as pipe:
             pipe.hset(self._key, self._owner, json.dumps(row))
             pipe.expire(self._key, _KEPT_SECONDS)
+            for part in (NODES, SUBJECTS):  # collectors may not set times; a profile may be deleted
+                pipe.expire(node_key(self._profile, part), _RECORDS_KEPT_SECONDS)
             pipe.execute()
 
     def get(self) -> TelemetryState:

@@ -75,9 +75,7 @@ class FactsReader:
             node=self._node,
             cpu=self._cpu,
             memory=_read_topic(lambda: memory.memory(roots), Facts().memory),
-            kernel=_read_topic(
-                lambda: kernel.settings(roots, self._kernel), self._identities[1]
-            ),
+            kernel=_read_topic(lambda: kernel.settings(roots, self._kernel), self._identities[1]),
             devices=on_bus,
             nics=_read_topic(lambda: nics.nics(roots, self._queries.sizes), ()),
             bonds=_read_topic(lambda: nics.bonds(roots), ()),

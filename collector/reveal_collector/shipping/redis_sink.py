@@ -8,6 +8,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from reveal_collector.kernel.scheduling import prefer_real_time
@@ -38,6 +39,9 @@ class RedisSink:
     def __init__(self, settings: CollectorSettings) -> None:
         self._settings = settings
         self._stream = names.samples_key(settings.profile, names.shard(settings.node))
+        # written twice: for this profile, and for analyzers of earlier versions
+        self._status_keys = names.node_key(settings.profile, names.NODES), names.NODES_KEY
+        self._subjects_keys = names.node_key(settings.profile, names.SUBJECTS), names.SUBJECTS_KEY
         self._connection = RedisConnection(settings.redis_url, SOCKET_TIMEOUT)
         self._buffer: deque[EncodedSlice] = deque()
         self._changed = threading.Condition()
@@ -101,6 +105,8 @@ class RedisSink:
                 log.info("Redis accepts slices again")
                 self._error = ""
                 backoff.reset()
+        if self._registered:  # connected, and not after an error
+            self._withdraw()
         self._connection.close()
 
     def _await_work(self) -> bool:
@@ -177,8 +183,9 @@ class RedisSink:
         status = dict(self._status())
         self._publish_subjects(status)
         status.pop("subjects", None)
-        _, nodes, known, *_ = self._connection.pipeline([
-            ("HSET", names.NODES_KEY, self._settings.node, json.dumps(status)),
+        text = json.dumps(status)
+        _, _, nodes, known, *_ = self._connection.pipeline([
+            *(("HSET", key, self._settings.node, text) for key in self._status_keys),
             ("HLEN", names.NODES_KEY),
             ("HEXISTS", names.CATALOGUE_KEY, self._registered.hex()),
             *(("HDEL", names.CATALOGUE_KEY, key.hex()) for key in self._expire_tables()),
@@ -209,8 +216,16 @@ class RedisSink:
         subjects = status.get("subjects", [])
         text = json.dumps(subjects, separators=(",", ":"), ensure_ascii=False)
         if text != self._subjects:
-            self._connection.call(("HSET", names.SUBJECTS_KEY, self._settings.node, text))
+            node = self._settings.node
+            self._connection.pipeline([("HSET", key, node, text) for key in self._subjects_keys])
             self._subjects = text
+
+    def _withdraw(self) -> None:
+        """Remove what this profile says of the node: an earlier version may run here next."""
+        node = self._settings.node
+        keys = (self._status_keys[0], self._subjects_keys[0])
+        with suppress(RedisError, OSError):
+            self._connection.pipeline([("HDEL", key, node) for key in keys])
 
     def _expire_tables(self) -> list[bytes]:
         """Forget and return this node's tables that no message in the stream refers to any more.

@@ -20,7 +20,7 @@ from reveal_analyzer.telemetry.degraded import Degradation, degradations, summed
 from reveal_analyzer.telemetry.snapshot import NodeSnapshot, Snapshot
 from reveal_analyzer.telemetry.states import StateStore, TelemetryState, merged, state_of
 from reveal_contract.kube.errors import UnavailableError
-from reveal_contract.names import NODES_KEY, fleet_key
+from reveal_contract.names import NODES, NODES_KEY, fleet_key, node_key
 from support.fake_kube import FakeKube
 from support.property_tests import examples
 
@@ -151,6 +151,18 @@ def test_reports_of_collectors_are_read_from_redis(client: redis.Redis) -> None:
     client.hset(NODES_KEY, "other", collector_report(missing=[PERF]))
     (found,) = StateStore(client, "p", "one").degraded(["n1", "n2", "n3"])
     assert (found.reason, found.nodes) == ("PerfUnavailable", 2)
+
+
+def test_the_reports_of_another_profile_are_not_read(client: redis.Redis) -> None:
+    client.hset(node_key("p", NODES), "n1", collector_report(missing=[PERF]))
+    client.hset(node_key("q", NODES), "n1", collector_report(degraded=["slow disk"]))
+    client.hset(NODES_KEY, "n1", collector_report(degraded=["slow disk"]))  # q wrote last
+    assert [each.reason for each in StateStore(client, "p", "one").degraded(["n1"])] == [
+        "PerfUnavailable"
+    ]
+    StateStore(client, "p", "one").put(TelemetryState(1, 0))
+    assert client.ttl(node_key("p", NODES)) > 86_400  # type: ignore[operator]
+    assert client.ttl(node_key("q", NODES)) == -1
 
 
 def test_the_profile_is_written_on_change_no_more_than_twice_a_minute(client: redis.Redis) -> None:
