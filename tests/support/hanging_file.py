@@ -73,7 +73,7 @@ class HangingFile:
             self._answer(opcode, unique, node, request[_IN.size :])
 
     def _answer(self, opcode: int, unique: int, node: int, body: bytes) -> None:
-        if opcode == _READ and self._is_held(unique, body):
+        if opcode == _READ and self._keeps_waiting(unique, body):
             self.reached.set()
         elif opcode == _READ:
             self._reply(unique, self._part(body))
@@ -92,7 +92,7 @@ class HangingFile:
         elif opcode not in _WITHOUT_REPLY:
             self._reply(unique, b"", errno.ENOSYS)
 
-    def _is_held(self, unique: int, body: bytes) -> bool:
+    def _keeps_waiting(self, unique: int, body: bytes) -> bool:
         with self._lock:
             if self._hangs:
                 self._waiting.append((unique, body))

@@ -288,12 +288,12 @@ class Ticker:
         found = _library().reveal_ticker_reading(self._handle)
         return None if found < 0 else divmod(found, _RING_OWNERS)
 
-    def abandon(self) -> None:
-        """Let the thread end after the read that hangs; ``collect`` frees its memory then."""
-        _library().reveal_ticker_abandon(self._handle)
+    def end(self) -> None:
+        """Let the thread end after its current read, which may hang, without waiting for it."""
+        _library().reveal_ticker_end(self._handle)
 
     def collect(self) -> bool:
-        """Free a ticker that was abandoned; return False while its thread still hangs."""
+        """Free all plans after ``end``; return False while the thread has not ended."""
         if not _library().reveal_ticker_ended(self._handle):
             return False
         self.stop()
@@ -356,7 +356,7 @@ def _library() -> ctypes.CDLL:
         ("ticker_wait", c_int64, [c_void_p, c_int64]),
         ("ticker_wake", None, [c_void_p]),
         ("ticker_reading", c_int64, [c_void_p]),
-        ("ticker_abandon", None, [c_void_p]),
+        ("ticker_end", None, [c_void_p]),
         ("ticker_ended", c_int32, [c_void_p]),
         ("ticker_stop", None, [c_void_p]),
         ("ticker_free", None, [c_void_p]),

@@ -349,7 +349,7 @@ int64_t reveal_ticker_reading(struct ticker *ticker)
     return reading ? ring->slices[0].name / POSITIONS * OWNERS + reading - 1 : NO_SLICE;
 }
 
-void reveal_ticker_abandon(struct ticker *ticker)
+void reveal_ticker_end(struct ticker *ticker)
 {
     wake(&ticker->stopping);
 }

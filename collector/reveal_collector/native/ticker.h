@@ -70,8 +70,8 @@ void reveal_ticker_wake(struct ticker *ticker);
 /* The source whose file the thread reads now, to find the one that hangs: the number of the ring
  * times OWNERS plus the owner; NO_SLICE while it reads none. */
 int64_t reveal_ticker_reading(struct ticker *ticker);
-/* Let the thread end after the read that hangs, without waiting for it. */
-void reveal_ticker_abandon(struct ticker *ticker);
+/* Let the thread end after its current read, which may hang, without waiting for it. */
+void reveal_ticker_end(struct ticker *ticker);
 /* Whether the thread has ended. */
 int32_t reveal_ticker_ended(struct ticker *ticker);
 /* Stop within a tick; the current slice, as far as it was read, can still be waited for. */

@@ -7,7 +7,7 @@ processes use then counts for ``UNATTRIBUTED``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +33,16 @@ class GpuProcess:
 
 
 class GpuProcesses:
-    """The processes of one GPU, updated by its queries; a query that fails makes values unknown."""
+    """The processes of one GPU, updated by its queries.
+
+    ``is_listed`` and ``is_sampled`` are False after a query that failed: what the processes use is
+    then unknown.
+    """
 
     def __init__(self) -> None:
         self.processes: tuple[GpuProcess, ...] = ()
-        # pid -> percent of the time of the GPU, None while it is unknown
-        self.busy: dict[int, float | None] = {}
+        self.busy: dict[int, float] = {}  # pid -> percent of the time of the GPU
+        self.is_listed = self.is_sampled = True
         self._last_sample_us = 0
 
     def queries(self) -> tuple[Query, Query]:
@@ -49,36 +53,33 @@ class GpuProcesses:
         )
 
     def clear(self) -> None:
-        """Remove all processes: the GPU is lost."""
+        """Remove all processes: the GPU is lost, so that nothing uses it."""
+        self.is_listed = self.is_sampled = True
         self.processes, self.busy, self._last_sample_us = (), {}, 0
 
     def _list(self, nvml: Library, handle: Handle) -> Values:
-        try:
-            return self._list_all(nvml, handle)
-        except nvml.NVMLError:
-            self.processes = tuple(replace(process, memory=None) for process in self.processes)
-            raise
-
-    def _list_all(self, nvml: Library, handle: Handle) -> Values:
+        self.is_listed = False
         listed = nvml.nvmlDeviceGetComputeRunningProcesses(handle)
         try:
             listed += nvml.nvmlDeviceGetGraphicsRunningProcesses(handle)
         except nvml.NVMLError as error:
             if not library.is_unsupported(error.value):
                 raise
+        self.is_listed = True
         self.processes = deduplicated(GpuProcess(each.pid, each.usedGpuMemory) for each in listed)
         return (len({process.pid for process in self.processes}),)
 
     def _sample(self, nvml: Library, handle: Handle) -> Values:
+        self.is_sampled = False
         try:
             samples = nvml.nvmlDeviceGetProcessUtilization(handle, self._last_sample_us)
         except nvml.NVMLError as error:
             if error.value != library.NOT_FOUND:
-                self.busy = dict.fromkeys(self.busy)
                 raise
             samples = []  # no process used the GPU since the last sample
         self._last_sample_us = max([self._last_sample_us, *(each.timeStamp for each in samples)])
-        self.busy = dict(mean_utilization(samples))
+        self.is_sampled = True
+        self.busy = mean_utilization(samples)
         return ()
 
 
@@ -146,9 +147,7 @@ class SubjectGpuUsage:
         )
         memory = self._sum((each.pid, each.memory) for gpu in gpus for each in gpu.processes)
         utilization = self._sum(
-            (pid, None if share is None else round(100 * share))
-            for gpu in gpus
-            for pid, share in gpu.busy.items()
+            (pid, round(100 * share)) for gpu in gpus for pid, share in gpu.busy.items()
         )
         self._last_use_ns |= dict.fromkeys((*memory, *utilization), now_ns)
         self._last_use_ns = {
@@ -156,12 +155,15 @@ class SubjectGpuUsage:
             for subject, last in self._last_use_ns.items()
             if now_ns - last < self.LINGER_NS
         }
+        # a GPU whose processes are not known may be used by any subject
+        is_listed = all(gpu.is_listed for gpu in gpus)
+        is_sampled = all(gpu.is_sampled for gpu in gpus)
         return {
-            (metric, subject): totals.get(subject, 0)
+            (metric, subject): totals.get(subject, 0) if is_known else None
             for subject in sorted(_largest(self._last_use_ns, memory, self.MAX_SUBJECTS))
-            for metric, totals in (
-                ("gpu.subject.memory_used", memory),
-                ("gpu.subject.sm_utilization", utilization),
+            for metric, totals, is_known in (
+                ("gpu.subject.memory_used", memory, is_listed),
+                ("gpu.subject.sm_utilization", utilization, is_sampled),
             )
         }
 

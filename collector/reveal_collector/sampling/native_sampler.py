@@ -32,7 +32,8 @@ from reveal_collector.sampling.feed import (
 from reveal_collector.sampling.native_planner import NativePlanner
 from reveal_collector.sampling.native_view import PlanView, hide, latest, put, record_reads
 from reveal_collector.sampling.sampler import Sampler, SamplerCounts
-from reveal_contract.metric import Lane
+from reveal_contract.channels import Channel
+from reveal_contract.metric import Kind, Lane
 from reveal_contract.time_units import NS_PER_SECOND
 
 log = logging.getLogger(__name__)
@@ -114,10 +115,10 @@ class NativeSampler(Sampler):
         """Stop within a tick and deliver the part of the current slice that was read."""
         self._stopping.set()
         if self._ticker is not None:
-            self._ticker.stop()
+            self._ticker.end()
         super().stop(timeout)
-        if self._ticker is not None and not self._thread.is_alive():
-            self._ticker.close()
+        # a thread that hangs in a read is left with its memory
+        if self._ticker is not None and not self._thread.is_alive() and self._ticker.collect():
             self._ticker = None
 
     def _run(self) -> None:
@@ -167,13 +168,14 @@ class NativeSampler(Sampler):
         self, ticker: Ticker, found: Sequence[tuple[int, int] | None], waited_ns: int
     ) -> bool:
         """Go on with a new C thread where the present one hangs in a source; return whether so."""
-        view = self._views.get(found[0][0]) if found[0] is not None else None
-        if view is None or len(set(found)) > 1:
+        reading = found[0]
+        view = self._views.get(reading[0]) if reading is not None else None
+        if reading is None or view is None or len(set(found)) > 1:
             return False
-        feed = next(part.feed for part in view.parts if part.owner == found[0][1])
+        feed = next(part.feed for part in view.parts if part.owner == reading[1])
         log.warning("source %s does not answer: it is left out", feed.name)
         feed.leave_hung(self._clock.monotonic() - waited_ns)
-        ticker.abandon()
+        ticker.end()
         self._hanging.append(ticker)
         self.counts.skipped_slices += waited_ns // NS_PER_SECOND
         self._counts_before = replace(self.counts)
@@ -281,11 +283,11 @@ class NativeSampler(Sampler):
     ) -> memoryview[int]:
         """Return the slow row, completed by the values that the C thread did not read."""
         row = taken.slow
-        # The last slice may end early: a counter read now would not cover a second.
         whole = len(taken.lateness) == self._ticks
-        for part in view.read_by_python if whole else ():
+        for part in view.read_by_python:
             if part.feed.table_columns is part.channels:
-                put(row, part.column, part.feed.read())
+                values = part.feed.read()
+                put(row, part.column, values if whole else _levels(part.channels, values))
         for part in view.parts[view.fast :] if learned else ():
             failed = part.feed in learned and taken.flags[part.owner]
             if failed and part.channels and part.feed.table_columns is part.channels:
@@ -333,6 +335,18 @@ class NativeSampler(Sampler):
     def _slowdown_factor(self) -> int:
         """Return how many times less often than normal idle files are read."""
         return max((source.slowdown_factor for source in self._throttled), default=1)
+
+
+def _levels(channels: Sequence[Channel], values: Values) -> Values:
+    """Return the values without those of counters.
+
+    The last slice may end early: the increment of a counter that is read then covers less than the
+    second that a slow counter stands for.
+    """
+    return [
+        None if channel.kind is Kind.COUNTER else value
+        for channel, value in zip(channels, values, strict=True)
+    ]
 
 
 def _merge(view: PlanView, taken: NativeSlice, reads: _PythonReads) -> None:

@@ -29,8 +29,8 @@ def counter_increments(rows: Ints, missing: Bools) -> tuple[Ints, Bools]:
 
 def _bridge(row: Ints, missing: Bools, steps: Ints, unknown: Bools) -> None:
     """Distribute the increments over missing readings of one channel, in place."""
-    for start, end in pairwise(np.flatnonzero(~missing)):
-        increment = row[end] - row[start]
+    known = np.flatnonzero(~missing)
+    for (start, end), increment in zip(pairwise(known), np.diff(row[known]), strict=True):
         if end - start > 1 and increment >= 0:
             each, more = divmod(increment, end - start)
             steps[start:end] = each

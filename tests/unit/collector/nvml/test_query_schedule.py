@@ -14,7 +14,7 @@ NVML: Any = SimpleNamespace(NVMLError=OSError)
 NOW = 1_000_000_000_000
 
 
-def test_an_answer_is_missing_once_the_next_one_is_overdue() -> None:
+def test_an_answer_is_missing_once_the_next_answer_is_overdue() -> None:
     query = Query("temperature", ("gpu.temperature",), SLOW_NS, lambda nvml, handle: (55,))
     schedule = QuerySchedule("0", object(), [query])
     budget = QueryBudget()

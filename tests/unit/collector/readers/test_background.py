@@ -93,7 +93,7 @@ def test_a_round_that_does_not_end_is_an_outage_until_it_ends() -> None:
     source.close()
 
 
-def test_what_a_hung_round_returns_at_last_is_missing_and_read_again(
+def test_what_a_hung_round_returns_in_the_end_is_missing_and_read_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = [0]

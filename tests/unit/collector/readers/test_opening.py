@@ -51,7 +51,7 @@ def device() -> Iterator[Device]:
     os.close(created.writer)  # the end of the pipe ends a read that hangs
 
 
-def test_a_source_that_hangs_does_not_hold_up_the_next_one(device: Device) -> None:
+def test_a_source_that_hangs_does_not_hold_up_the_next_source(device: Device) -> None:
     opener, good = SourceOpener(timeout_s=0.01), Device()
     good.answer()
     hung = opener.open(device)
@@ -76,7 +76,7 @@ def test_a_refusal_is_kept() -> None:
     assert isinstance(opening.error, Unsupported)
 
 
-def test_a_source_that_hung_at_start_is_broken_until_it_has_opened(device: Device) -> None:
+def test_a_source_whose_first_opening_hung_is_broken_until_it_has_opened(device: Device) -> None:
     opening = SourceOpener(timeout_s=0.01).open(device)
     feed = Feed(device, absent=True)
     feed.await_opening(opening)

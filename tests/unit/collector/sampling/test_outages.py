@@ -53,13 +53,13 @@ def test_an_outage_has_the_reason_of_its_source() -> None:
     assert failing.reason.startswith("the driver is gone since ")
 
 
-def test_the_sources_of_one_driver_fail_together_and_are_stated_once() -> None:
+def test_the_sources_of_a_driver_fail_together_and_are_stated_once() -> None:
     feeds = [Feed(Silent(name, NOW - HUNG_NS, driver="nvml")) for name in ("nvml", "nvml-state")]
     [failing] = OutageTexts().failing(feeds)
     assert failing.source == "nvml"
 
 
-def test_a_broken_source_is_failing_and_one_that_never_opened_is_not() -> None:
+def test_a_broken_source_is_failing_and_an_absent_source_is_not() -> None:
     broken = Feed(Silent("broken", 0))
     broken.broken = True
     found = OutageTexts().failing([broken, Feed(Silent("absent", 0), absent=True)])

@@ -112,7 +112,7 @@ def test_a_source_that_hangs_is_stated_and_no_longer_when_it_answers(stage: Stag
     assert stage.feeds[0].outage(began_ns + HUNG_NS) is None
 
 
-def test_what_a_long_read_returns_at_last_is_read_again(stage: Stage) -> None:
+def test_what_a_hung_read_returns_in_the_end_is_read_again(stage: Stage) -> None:
     """The first file may have been read long before the last one, in which the read hung."""
     stage.pipes[1].put(7)
     stage.hang_first()

@@ -79,7 +79,7 @@ def test_a_counter_above_the_signed_range_keeps_its_differences() -> None:
     assert message.fast_missing[:, 0].tolist() == [True, False, True]
 
 
-def test_a_lost_level_is_missing_and_a_lost_count_is_known_from_the_next_one() -> None:
+def test_a_lost_level_is_missing_and_a_lost_count_is_known_from_the_next_reading() -> None:
     table = ChannelTable((COUNTER, LEVEL), ())
     message = MessageBuilder(ORIGIN).build(raw(table, 0, [1, 1, None, None, 4, 2, 5, 2]))
     assert message.fast_missing.tolist() == [

@@ -316,7 +316,9 @@ def test_a_driver_that_hangs_is_an_outage_of_all_its_sources_stated_once(script:
             source.close()
 
 
-def test_a_driver_that_hangs_at_the_start_is_opened_by_one_source_only(script: Script) -> None:
+def test_a_driver_that_hangs_when_it_is_opened_is_opened_by_the_first_source_only(
+    script: Script,
+) -> None:
     script.change({"delay.nvmlInitWithFlags": 500_000})
     first, second, _ = sources(Roots())
     opener = SourceOpener(timeout_s=0.1)
