@@ -142,12 +142,17 @@ class StallCounter:
         """Add the values of all channels; return how many subjects are stalled."""
         if channels is not self._channels:
             self._channels, self._counters = channels, _counters(channels)
-            self._subjects = {n: s for n, s in self._subjects.items() if n in self._counters}
+            known = self._subjects
+            self._subjects = {n: known.get(n) or _SubjectActivity() for n in self._counters}
         stalled = 0
-        for name, (usage, *others) in self._counters.items():
-            subject = self._subjects.setdefault(name, _SubjectActivity())
+        for subject, (usage, *others) in zip(
+            self._subjects.values(), self._counters.values(), strict=True
+        ):
+            used = seconds.item(usage)
+            if used <= _IDLE and not subject.busy:  # nearly all subjects of nearly all nodes
+                continue
             second = _BusySecond(*[_NAN if i < 0 else seconds.item(i) for i in others])
-            stalled += subject.push(seconds.item(usage), second)
+            stalled += subject.push(used, second)
         return stalled
 
 
