@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from reveal_analyzer.episodes.trace import ObservedSecond
 from reveal_analyzer.heartbeat.learning import LearningGate
 from reveal_analyzer.heartbeat.recent_excess import RecentExcess
-from reveal_analyzer.heartbeat.related import RelatedFindings, is_news
+from reveal_analyzer.heartbeat.related import RelatedFindings, is_news, with_references
 from reveal_analyzer.heartbeat.slowdown_findings import (
     OnsetEvidence,
     base_finding,
@@ -33,16 +33,19 @@ from reveal_contract.time_units import NS_PER_SECOND
 from reveal_contract.wire import Message
 
 _YOUNG_S = 60  # age of a slowdown up to which its cause may slow other jobs, too
-_MOST_RELATED = 5  # findings that a note refers to
 
 
 @dataclass
 class _Slowdown:
-    """A slowdown that is a finding: without impact, and its impact as reported and as it is."""
+    """A slowdown that is a finding: without impact, and its impact as reported and as it is.
+
+    ``related`` are the ids of findings that were open with it.
+    """
 
     base: Finding
     reported: Impact
     impact: Impact
+    related: tuple[str, ...] = ()
 
 
 class JobMonitor:
@@ -97,7 +100,10 @@ class JobMonitor:
         """Add one second; return its updates with impacts, and those that slowdowns cause."""
         end_ns = message.start_ns + len(message.fast) * message.tick_us * 1000
         self._track(message, table, second, end_ns)
-        result = [self._related.with_cost(update, self._states, end_ns) for update in updates]
+        slowdowns = [each.base.id for each in self._slowdowns.values()]
+        result = [
+            self._related.with_cost(update, self._states, end_ns, slowdowns) for update in updates
+        ]
         reported = {update.finding.id for update in updates}
         result += self._related.refresh(reported, self._states, end_ns)
         result += self._slowdown_updates(end_ns)
@@ -198,22 +204,19 @@ class JobMonitor:
         trace = self._recent.around(impact.since_ns)
         onset = OnsetEvidence(trace, self._rules, self._history)
         base = base_finding(self._node, impact, onset, now_ns)
-        slowdown = self._slowdowns[impact.subject] = _Slowdown(base, impact, impact)
+        slowdowns = (each.base.id for each in self._slowdowns.values())
+        related = (*self._related.open_ids(), *slowdowns)
+        self._related.refer_to(base.id)
+        slowdown = self._slowdowns[impact.subject] = _Slowdown(base, impact, impact, related)
         return FindingUpdate(FindingChange.OPENED, self._displayed(slowdown))
 
     def _displayed(self, slowdown: _Slowdown) -> Finding:
         """Return the open finding of a slowdown, which refers to those that are open with it."""
-        finding = with_impact(slowdown.base, slowdown.impact)
-        slowdowns = (each.base.id for each in self._slowdowns.values() if each is not slowdown)
-        others = [*self._related.open_ids(), *slowdowns][:_MOST_RELATED]
-        if not others:
-            return finding
-        note = f"open on this node at the same time: {', '.join(others)}"
-        return replace(finding, notes=(*finding.notes, note))
+        slowdown.related = tuple(dict.fromkeys((*slowdown.related, *self._related.open_ids())))
+        return with_references(with_impact(slowdown.base, slowdown.impact), slowdown.related)
 
     def _resolve(self, slowdown: _Slowdown, end: SlowdownEnd | None, now_ns: int) -> FindingUpdate:
         del self._slowdowns[slowdown.impact.subject]
         resolution = end.resolution if end else Resolution.ENDED
-        return FindingUpdate(
-            FindingChange.RESOLVED, resolved(slowdown.base, slowdown.impact, now_ns, resolution)
-        )
+        finding = resolved(slowdown.base, slowdown.impact, now_ns, resolution)
+        return FindingUpdate(FindingChange.RESOLVED, with_references(finding, slowdown.related))

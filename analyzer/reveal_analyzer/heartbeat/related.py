@@ -22,6 +22,8 @@ _BEFORE_NS, _AFTER_NS = 15 * NS_PER_SECOND, 45 * NS_PER_SECOND
 _COVERED_S = 60  # after that finding's end, a slowdown that lasts is a finding by itself
 _YOUNG_S = 60  # age of an open finding; its level is the new normal afterwards
 _MOST_SAVED = 32
+_MOST_REFERENCES = 5
+_TOGETHER = "open on this node at the same time: "
 _STEADY = "changed, job not slowed"
 _RECOVERED = "steps of {} are back at their baseline since {:%H:%M:%S}Z"
 
@@ -41,13 +43,15 @@ class _RelatedFinding:
     resolved_ns: int | None = None
     cost: Impact | None = None
     note: str = ""
+    slowdowns: tuple[str, ...] = ()  # ids of findings of slowdowns that were open with it
 
     def displayed(self) -> Finding | None:
         """Return the finding with what it costs."""
         if self.bare is None:
             return None
         notes = (*self.bare.notes, self.note) if self.note else self.bare.notes
-        return replace(self.bare, impact=self.cost, notes=notes)
+        finding = replace(self.bare, impact=self.cost, notes=notes)
+        return with_references(finding, self.slowdowns)
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,7 @@ class _SavedCost:
     resolved_ns: int | None
     cost: Impact | None
     note: str
+    slowdowns: tuple[str, ...] = ()
 
 
 class RelatedFindings:
@@ -65,6 +70,12 @@ class RelatedFindings:
 
     def __init__(self) -> None:
         self._known: dict[str, _RelatedFinding] = {}
+
+    def refer_to(self, slowdown: str) -> None:
+        """Note that the finding of a slowdown is open together with those that are open."""
+        for related in self._known.values():
+            if related.resolved_ns is None:
+                related.slowdowns = (*related.slowdowns, slowdown)
 
     def any_young(self, now_ns: int) -> bool:
         """Return whether an open finding began less than a minute ago."""
@@ -77,12 +88,20 @@ class RelatedFindings:
         """Return whether a finding began when this slowdown did."""
         return any(_belongs(impact, related) for related in self._known.values())
 
-    def with_cost(self, update: FindingUpdate, states: States, now_ns: int) -> FindingUpdate:
-        """Return the update of another finding with what it costs jobs."""
+    def with_cost(
+        self, update: FindingUpdate, states: States, now_ns: int, slowdowns: Iterable[str] = ()
+    ) -> FindingUpdate:
+        """Return the update of another finding with what it costs jobs.
+
+        ``slowdowns`` are the ids of slowdowns that are findings of their own and open now.
+        """
         if update.change is FindingChange.SUSPECTED:
             return update
         finding = update.finding
-        related = self._known.setdefault(finding.id, _RelatedFinding(finding.first_observed_ns))
+        related = self._known.get(finding.id)
+        if related is None:
+            related = _RelatedFinding(finding.first_observed_ns, slowdowns=tuple(slowdowns))
+            self._known[finding.id] = related
         related.first_ns = finding.first_observed_ns
         related.bare = finding
         if related.resolved_ns is None:
@@ -117,7 +136,9 @@ class RelatedFindings:
         """Return times and costs of the latest findings."""
         latest = sorted(self._known.items(), key=lambda item: item[1].first_ns)[-_MOST_SAVED:]
         return {
-            id_: save_record(_SavedCost(each.first_ns, each.resolved_ns, each.cost, each.note))
+            id_: save_record(
+                _SavedCost(each.first_ns, each.resolved_ns, each.cost, each.note, each.slowdowns)
+            )
             for id_, each in latest
         }
 
@@ -128,7 +149,7 @@ class RelatedFindings:
         for id_, row in named_sections(tree, key).items():
             saved = restore_record(_SavedCost, row)
             related._known[id_] = _RelatedFinding(
-                saved.first_ns, resolved_ns=saved.resolved_ns, cost=saved.cost, note=saved.note
+                saved.first_ns, None, saved.resolved_ns, saved.cost, saved.note, saved.slowdowns
             )
         return related
 
@@ -186,6 +207,17 @@ def _is_news(before: tuple[Impact | None, str], now: tuple[Impact | None, str]) 
     if cost_before is None or cost is None or note_before != note:
         return before != now
     return cost.subject == cost_before.subject and is_news(cost_before, cost)
+
+
+def with_references(finding: Finding, others: Iterable[str]) -> Finding:
+    """Return the finding with a note that refers to others, after those that it refers to."""
+    known = next((note for note in finding.notes if note.startswith(_TOGETHER)), "")
+    ids = dict.fromkeys([*filter(None, known.removeprefix(_TOGETHER).split(", ")), *others])
+    if not ids:
+        return finding
+    note = _TOGETHER + ", ".join(list(ids)[-_MOST_REFERENCES:])
+    rest = (each for each in finding.notes if each != known)
+    return replace(finding, notes=(*rest, note))
 
 
 def is_news(reported: Impact, now: Impact) -> bool:

@@ -170,3 +170,24 @@ def test_jobs_that_keep_their_steps_are_noted_after_a_minute() -> None:
     (update,) = related.refresh((), {JOB: steady}, BEGIN + 1060 * SECOND)
     (note,) = update.finding.notes
     assert note == "changed, job not slowed: for 60 s /train kept the baseline step time"
+
+
+def test_a_finding_refers_to_slowdowns_that_are_open_with_it() -> None:
+    related = RelatedFindings()
+    update = FindingUpdate(OPENED, finding(1000))
+    first = related.with_cost(update, {}, BEGIN + 1005 * SECOND, ["cpu-1"]).finding
+    assert first.notes == ("open on this node at the same time: cpu-1",)
+    related.refer_to("cpu-2")
+    after = RelatedFindings.restored({"related": related.save()}, "related")
+    noted = replace(finding(1000), notes=("open on this node at the same time: disk-1", "more"))
+    second = after.with_cost(FindingUpdate(CHANGED, noted), {}, BEGIN + 1010 * SECOND).finding
+    assert second.notes == ("more", "open on this node at the same time: disk-1, cpu-1, cpu-2")
+
+
+def test_a_finding_that_is_over_refers_to_no_later_slowdown() -> None:
+    related = RelatedFindings()
+    opened(related, 1000, {})
+    end = FindingUpdate(RESOLVED, replace(finding(1000), state=State.RESOLVED))
+    related.with_cost(end, {}, BEGIN + 1050 * SECOND)
+    related.refer_to("cpu-1")
+    assert related.with_cost(end, {}, BEGIN + 1051 * SECOND).finding.notes == ()
