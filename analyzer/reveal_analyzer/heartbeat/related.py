@@ -128,8 +128,12 @@ class RelatedFindings:
         return updates
 
     def open_ids(self) -> tuple[str, ...]:
-        """Return the ids of the open findings, the oldest first."""
-        open_ = {id_: each for id_, each in self._known.items() if each.resolved_ns is None}
+        """Return the ids of the findings that were reported as open, the oldest first."""
+        open_ = {
+            id_: each
+            for id_, each in self._known.items()
+            if each.resolved_ns is None and each.bare is not None
+        }
         return tuple(sorted(open_, key=lambda id_: (open_[id_].first_ns, id_)))
 
     def save(self) -> StateTree:

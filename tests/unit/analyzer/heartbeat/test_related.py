@@ -156,10 +156,12 @@ def test_a_restart_keeps_costs_and_reports_no_finding_that_is_not_observed_yet()
     opened(related, 1000, states)
     after = RelatedFindings.restored({"related": related.save()}, "related")
     calm = {JOB: SlowdownState(JOB)}
+    assert (related.open_ids(), after.open_ids()) == (("network-1",), ())
     assert after.refresh((), calm, BEGIN + 1100 * SECOND) == []
     assert after.explains(impact(12, 1001))
     update = FindingUpdate(CHANGED, finding(1000))
     assert after.with_cost(update, calm, BEGIN + 1101 * SECOND).finding.impact == impact(12, 1001)
+    assert after.open_ids() == ("network-1",)
 
 
 def test_jobs_that_keep_their_steps_are_noted_after_a_minute() -> None:
