@@ -56,6 +56,7 @@ def existing() -> set[str]:
     """Every series that operator, analyzers and collectors show."""
     analyzer = Metrics()
     analyzer.watch(lambda: defaultdict(int))
+    analyzer.watch_states(defaultdict(int))
     analyzer.registry.register(KubeSinkMetrics(lambda: defaultdict(int)))
     collector = Collector(CollectorSettings(node="n", redis_url="", include=("loadavg",)), [])
     operator = Operator(

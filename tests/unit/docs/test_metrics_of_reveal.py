@@ -29,6 +29,7 @@ def families() -> list[Metric]:
     """Return what a scrape of each process gives, but for the client library's own series."""
     analyzer = Metrics()
     analyzer.watch(lambda: defaultdict(int))
+    analyzer.watch_states(defaultdict(int))
     analyzer.registry.register(KubeSinkMetrics(lambda: defaultdict(int)))
     collector = Collector(CollectorSettings(node="n", redis_url="", include=("loadavg",)), [])
     operator = Operator(
