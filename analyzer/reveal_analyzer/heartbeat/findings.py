@@ -13,7 +13,12 @@ from dataclasses import dataclass, replace
 from reveal_analyzer.episodes.trace import ObservedSecond
 from reveal_analyzer.heartbeat.learning import LearningGate
 from reveal_analyzer.heartbeat.recent_excess import RecentExcess
-from reveal_analyzer.heartbeat.related import RelatedFindings, is_news, with_references
+from reveal_analyzer.heartbeat.related import (
+    MOST_REFERENCES,
+    RelatedFindings,
+    is_news,
+    with_references,
+)
 from reveal_analyzer.heartbeat.slowdown_findings import (
     OnsetEvidence,
     base_finding,
@@ -212,7 +217,8 @@ class JobMonitor:
 
     def _displayed(self, slowdown: _Slowdown) -> Finding:
         """Return the open finding of a slowdown, which refers to those that are open with it."""
-        slowdown.related = tuple(dict.fromkeys((*slowdown.related, *self._related.open_ids())))
+        ids = dict.fromkeys((*slowdown.related, *self._related.open_ids()))
+        slowdown.related = tuple(ids)[-MOST_REFERENCES:]
         return with_references(with_impact(slowdown.base, slowdown.impact), slowdown.related)
 
     def _resolve(self, slowdown: _Slowdown, end: SlowdownEnd | None, now_ns: int) -> FindingUpdate:

@@ -22,7 +22,7 @@ _BEFORE_NS, _AFTER_NS = 15 * NS_PER_SECOND, 45 * NS_PER_SECOND
 _COVERED_S = 60  # after that finding's end, a slowdown that lasts is a finding by itself
 _YOUNG_S = 60  # age of an open finding; its level is the new normal afterwards
 _MOST_SAVED = 32
-_MOST_REFERENCES = 5
+MOST_REFERENCES = 5  # of one finding to others, the latest
 _TOGETHER = "open on this node at the same time: "
 _STEADY = "changed, job not slowed"
 _RECOVERED = "steps of {} are back at their baseline since {:%H:%M:%S}Z"
@@ -75,7 +75,7 @@ class RelatedFindings:
         """Note that the finding of a slowdown is open together with those that are open."""
         for related in self._known.values():
             if related.resolved_ns is None:
-                related.slowdowns = (*related.slowdowns, slowdown)
+                related.slowdowns = (*related.slowdowns, slowdown)[-MOST_REFERENCES:]
 
     def any_young(self, now_ns: int) -> bool:
         """Return whether an open finding began less than a minute ago."""
@@ -219,7 +219,7 @@ def with_references(finding: Finding, others: Iterable[str]) -> Finding:
     ids = dict.fromkeys([*filter(None, known.removeprefix(_TOGETHER).split(", ")), *others])
     if not ids:
         return finding
-    note = _TOGETHER + ", ".join(list(ids)[-_MOST_REFERENCES:])
+    note = _TOGETHER + ", ".join(list(ids)[-MOST_REFERENCES:])
     rest = (each for each in finding.notes if each != known)
     return replace(finding, notes=(*rest, note))
 
