@@ -78,6 +78,16 @@ class NodeConditions:
         self._checked: dict[str, frozenset[str]] = {}
         self._refusal_logged = False
 
+    def nodes_of(self, reports: Iterable[Report]) -> set[str]:
+        """Return the nodes of open reports that may have a condition.
+
+        A report that is milder by now may have left one.  That is not looked for where conditions
+        are off: it would cost every analyzer a request for each open report.
+        """
+        return {
+            each.node for each in reports if each.anomaly and (self._enabled or is_urgent(each))
+        }
+
     def recheck(self, nodes: Iterable[str]) -> None:
         """Look at these nodes again: their reports are open, or an earlier run left something."""
         self._checked |= dict.fromkeys(nodes, _UNCHECKED)

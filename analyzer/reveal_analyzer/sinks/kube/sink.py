@@ -244,7 +244,7 @@ class KubeSink:
             if self._snapshot is snapshot or not _gained_nodes(snapshot, self._snapshot):
                 self._store.set_listed(listed, now)
                 self._listed_s = now
-        nodes = {each.report.node for each in listed if each.report.anomaly}
+        nodes = self._conditions.nodes_of(each.report for each in listed)
         self._conditions.recheck(node for node in nodes if snapshot.owns(node))
 
     def _is_list_due(self, now: float) -> bool:
