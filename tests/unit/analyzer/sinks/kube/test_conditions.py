@@ -96,6 +96,17 @@ def test_a_node_keeps_it_while_the_leader_has_a_report_of_it(
     leader.until(lambda: first.api.condition("n1") is None)
 
 
+def test_node_conditions_that_are_switched_off_are_removed_and_reports_stay_open() -> None:
+    api = FakeKube()
+    for enabled in (True, False):
+        harness = SinkHarness(None, api, node_conditions=enabled)
+        harness.update(opened(**HIGH))
+        harness.until(lambda wanted=enabled: (api.condition("n1") is not None) == wanted)
+        assert harness.state == "Open"
+        harness.sink.close()
+    assert reasons(api) == ["CPUHigh", ""]
+
+
 class Nodes:
     """Node conditions without a thread, and reports as the API has them."""
 
