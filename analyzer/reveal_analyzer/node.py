@@ -208,11 +208,17 @@ class NodeAnalyzer:
         baseline = live.baseline()
         sustained, present = self._match_signatures(second)
         suppressed = self._job_starts.push(second) | self._discards.push(second)
-        alarm = bool(present) or self._jobs.slower
-        finding_open = self._findings.opened_within(live.settings.give_up)
-        self._scored = scored = live.score(
-            self._scorable(second), alarm=alarm, finding_open=finding_open, suppressed=suppressed
+        earlier, self._scored = (
+            self._scored,
+            live.score(
+                second,
+                alarm=bool(present) or self._jobs.slower or self._findings.any_open,
+                opened=self._findings.opened_within(1),
+                suppressed=suppressed,
+                values=self._selection.scorable(second.plan.columns, second.values),
+            ),
         )
+        scored = self._scored
         if live.learning:
             self._load = warmup_load(self._load, live.age, second)
         if self._paper:
@@ -220,14 +226,9 @@ class NodeAnalyzer:
         observation = observed(second, scored, baseline)
         over = scored.over if scored.ready else {}
         verdict = SecondVerdict(second.start_ns, over, sustained, present, scored.new_normal)
-        lasts = live.alarm_seconds == live.settings.give_up
-        note = _LASTS_NOTE.format(live.settings.give_up) if lasts else ""
+        learned = scored.new_normal - earlier.new_normal
+        note = _LASTS_NOTE.format(live.settings.give_up) if learned else ""
         return self._findings.update(verdict, observation, note)
-
-    def _scorable(self, second: Second) -> Second:
-        """Return the second with the values that the live score may use."""
-        values = self._selection.scorable(second.plan.columns, second.values)
-        return second if values is second.values else second._replace(values=values)
 
     def _match_signatures(self, second: Second) -> tuple[Matches, Matches]:
         """Return (sustained, present) signatures; in the warm-up none compares with a baseline."""

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from reveal_analyzer.derive import tcp_losses
 from reveal_analyzer.derive.ratios import Ratio, find_ratios
 from reveal_analyzer.kernels.derive import Folds, Recipe
-from reveal_analyzer.kernels.formulas import Program
+from reveal_analyzer.kernels.formulas import Opcode, Program
 from reveal_contract import catalogue
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Capacity, Harm, Kind, Metric, Scope
@@ -76,6 +76,21 @@ class ColumnPlan:
     @cached_property
     def labels(self) -> tuple[str, ...]:
         return tuple(column.label for column in self.columns)
+
+    @cached_property
+    def ratio_columns(self) -> slice:
+        """Return which columns are ratios, in the order of the formulas."""
+        recipe = self.recipe
+        first = recipe.copied.size + recipe.changes.size + recipe.folds.starts.size
+        return slice(first, first + recipe.formulas.ends.size)
+
+    @cached_property
+    def ratio_inputs(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Return the channels that ratios read, as pairs: number of the ratio, and channel."""
+        formulas = self.recipe.formulas
+        owners = np.searchsorted(formulas.ends, np.arange(formulas.codes.size), side="right")
+        reads = (formulas.codes == Opcode.READ) | (formulas.codes == Opcode.READ_OR_ZERO)
+        return owners[reads], formulas.channels[reads]
 
 
 _SHARED: OrderedDict[bytes, ColumnPlan] = OrderedDict()

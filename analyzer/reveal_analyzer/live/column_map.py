@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from reveal_analyzer.arrays import Floats32, Indices
+from reveal_analyzer.arrays import Bools, Floats32, Indices
 
 _Float = TypeVar("_Float", bound=np.floating[Any])
 
@@ -32,3 +32,23 @@ class ColumnMap(NamedTuple):
         result = rows.take(self.source, axis=-1)  # unlike an index, take keeps the memory order
         result[..., self.source < 0] = 0.0
         return result
+
+    def flags(self, marked: Bools) -> Bools:
+        """Return marks of columns in the new order; a new column is not marked."""
+        if not marked.size:
+            return np.zeros(self.source.size, np.bool_)
+        return marked.take(self.source) & (self.source >= 0)
+
+
+def flagged(columns: Indices, width: int) -> Bools:
+    """Return (width,) marks of these columns."""
+    marks = np.zeros(width, np.bool_)
+    marks[columns] = True
+    return marks
+
+
+def positions(columns: Indices, width: int) -> Indices:
+    """Return (width,): the position of each column in ``columns``, -1 where it is not there."""
+    result = np.full(width, -1, np.intp)
+    result[columns] = np.arange(columns.size)
+    return result

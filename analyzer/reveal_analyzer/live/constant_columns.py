@@ -9,6 +9,7 @@ is constant again.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from reveal_analyzer.arrays import Bools, Floats, Floats32, Indices
 from reveal_analyzer.derive.columns import Column, ColumnPlan, previous_indices
 from reveal_analyzer.derive.deriver import Second
 from reveal_analyzer.kernels import backend
-from reveal_analyzer.live.column_map import ColumnMap
+from reveal_analyzer.live.column_map import ColumnMap, positions
 from reveal_analyzer.live.scaling import ColumnScaling
 from reveal_analyzer.live.settings import LiveSettings
 
@@ -64,9 +65,19 @@ class ConstantColumns:
         """Return the scaled levels of the active columns from when they were constant."""
         return self.scaling.scale(self.level[self.active]).astype(np.float32)
 
+    @cached_property
+    def positions(self) -> Indices:
+        """Return the position of every column among the active ones, -1 for constant ones."""
+        return positions(self.active, len(self.columns))
+
+    @cached_property
+    def all_scaled_levels(self) -> Floats32:
+        """Return the scaled levels of all columns from when they were constant."""
+        return self.whole.scale(self.level).astype(np.float32)
+
     def rounded_levels(self) -> Floats:
         """Return the levels of all columns in base units, in the precision of the history."""
-        return self.whole.base_units(self.whole.scale(self.level).astype(np.float32))
+        return self.whole.base_units(self.all_scaled_levels)
 
     def for_table(self, second: Second, settings: LiveSettings) -> ConstantColumns:
         """Return the state for another plan's columns; new columns are active."""

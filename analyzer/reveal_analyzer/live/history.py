@@ -14,12 +14,12 @@ import numpy as np
 from reveal_analyzer.arrays import Bools, Floats32, Indices
 from reveal_analyzer.kernels import backend
 from reveal_analyzer.kernels.order_statistics import RankedValues
-from reveal_analyzer.live.column_map import ColumnMap
+from reveal_analyzer.live.column_map import ColumnMap, flagged, positions
 from reveal_analyzer.live.ranges import Ranges, selected_ranks, spread_floors
+from reveal_analyzer.live.resampling import QUANTILES, resample
 from reveal_analyzer.live.settings import LiveSettings
 
 _BUFFERED = 32  # seconds
-_RANKS = 7
 
 
 class History:
@@ -42,6 +42,7 @@ class History:
         self._sides = np.array(upward, np.intp), np.array(downward, np.intp)
         self._floors = spread_floors(settings)
         self._buffer: list[Floats32] = []
+        self._left_out: list[Bools | None] = []  # of each buffered second
         self._stored = 0
         self._start(0)
 
@@ -50,14 +51,18 @@ class History:
         self._varying: Indices = np.zeros(0, np.intp)  # the columns that _kept has rows of
         rows = self._rows[0].size
         self._kept: Floats32 = np.zeros((0, rows, self._settings.keep), np.float32)
-        self._ranked = RankedValues.unknown(0, rows, _RANKS)
+        self._ranked = RankedValues.unknown(0, rows, QUANTILES)
 
     def __len__(self) -> int:
         return min(self._stored + len(self._buffer), self._settings.keep)
 
-    def append(self, views: Floats32) -> None:
-        """Add the views (views, 2, columns) of a second; the array must not change later."""
+    def append(self, views: Floats32, left_out: Bools | None = None) -> None:
+        """Add the views (views, 2, columns) of a second; the array must not change later.
+
+        Of columns that are left out, an accepted value is repeated.
+        """
         self._buffer.append(views)
+        self._left_out.append(left_out)
         if len(self._buffer) >= min(_BUFFERED, self._settings.keep):
             self._flush()
 
@@ -86,6 +91,25 @@ class History:
             rows.sort(axis=-1)
             backend.current().read_ranks(rows, selected_ranks(len(self)), self._ranked)
 
+    def quantiles(self, columns: Indices) -> Floats32:
+        """Return the history of columns as (columns, rows, 7): each row's values at the ranks."""
+        self._flush()
+        self._rank_stale_rows()
+        rows = self._row_of(columns)
+        levels = self._levels[columns][:, None, None]
+        result = np.broadcast_to(levels, (columns.size, self._rows[0].size, QUANTILES)).copy()
+        varying = rows >= 0
+        result[varying] = self._ranked.selected[rows[varying]]
+        return result
+
+    def restore(self, columns: Indices, quantiles: Floats32) -> None:
+        """Replace the history of columns by one with these ``quantiles``, as returned before."""
+        self._flush()
+        self._add_varying(flagged(columns, self._levels.size))
+        rows = self._row_of(columns)
+        self._kept[rows, :, : len(self)] = resample(quantiles, len(self))
+        self._ranked.stale[rows] = True
+
     def remap(self, column_map: ColumnMap) -> None:
         """Adopt a new set of columns."""
         self._flush()
@@ -94,11 +118,13 @@ class History:
         self._levels = column_map.levels(self._levels)
         # row of each previous column, -1 for constant ones; the last entry serves new columns
         last = max(column_map.source.max(initial=-1), self._varying.max(initial=-1))
-        row_of = np.full(last + 2, -1)
-        row_of[self._varying] = np.arange(self._varying.size)
-        previous = row_of[column_map.source]
+        previous = positions(self._varying, last + 2)[column_map.source]
         self._varying = np.flatnonzero(previous >= 0)
         self._select(previous[self._varying])
+
+    def _row_of(self, columns: Indices) -> Indices:
+        """Return the row of each column in ``_kept``, -1 for constant ones."""
+        return positions(self._varying, self._levels.size)[columns]
 
     def _flush(self) -> None:
         """Store the buffered seconds."""
@@ -108,6 +134,7 @@ class History:
             self._start(self._buffer[0].shape[-1])
             self._levels[:] = self._buffer[0][0, 0]
         kernels, new = backend.current(), np.array(self._buffer, np.float32)
+        self._repeat_accepted(new)
         self._add_varying(kernels.differing(new, self._rows, self._levels))
         keep, ranks = self._settings.keep, selected_ranks(self._settings.keep)
         if self._stored < keep:  # the ranks depend on the number of seconds
@@ -117,7 +144,27 @@ class History:
             new, self._rows, self._varying, self._kept, first, self._ranked, ranks
         )
         self._stored += len(new)
-        self._buffer = []
+        self._buffer, self._left_out = [], []
+
+    def _repeat_accepted(self, new: Floats32) -> None:
+        """Replace what was left out by the value in its slot, so that no accepted one is lost.
+
+        A slot that was never used takes the value of a used one.
+        """
+        marked = [(second, mark) for second, mark in enumerate(self._left_out) if mark is not None]
+        if not marked:
+            return
+        found = [np.flatnonzero(mark) for _, mark in marked]
+        seconds = np.repeat([second for second, _ in marked], [each.size for each in found])
+        columns = np.concatenate(found)
+        new[seconds, :, :, columns] = self._levels[columns][:, None, None]
+        rows = self._row_of(columns)
+        stored = rows >= 0
+        seconds, columns, rows = seconds[stored], columns[stored], rows[stored]
+        slots = (self._stored + seconds) % self._settings.keep
+        slots = np.where(slots < self._stored, slots, slots % max(self._stored, 1))
+        views, ways = self._rows
+        new[seconds[:, None], views, ways, columns[:, None]] = self._kept[rows, :, slots]
 
     def _add_varying(self, moved: Bools) -> None:
         """Add rows for columns that were constant until now, filled with their level."""
@@ -128,7 +175,7 @@ class History:
             constant = np.broadcast_to(self._levels[fresh][:, None, None], shape)
             self._varying = np.concatenate([self._varying, fresh])
             self._kept = np.concatenate([self._kept, constant])
-            unknown = RankedValues.unknown(fresh.size, self._kept.shape[1], _RANKS)
+            unknown = RankedValues.unknown(fresh.size, self._kept.shape[1], QUANTILES)
             self._ranked = self._ranked.concat(unknown)
 
     def _drop_constant(self, constant: Bools) -> None:

@@ -66,10 +66,13 @@ class Regimes:
         away = self._seconds - regime.left
         return [row.astype(np.float32) for row in regime.rows] if away >= self._forgotten else ()
 
-    def learn(self, views: Floats32) -> None:
-        """Add a second that was accepted as normal."""
+    def learn(self, views: Floats32, left_out: Bools | None = None) -> None:
+        """Add an accepted second; of columns that are left out the last value is repeated."""
         if self._current is not None and self._seconds % STEP == 0:
-            self._current.rows.append(views.astype(np.float16))
+            row = views.astype(np.float16)
+            if left_out is not None and self._current.rows:
+                row[..., left_out] = self._current.rows[-1][..., left_out]
+            self._current.rows.append(row)
         self._seconds += 1
 
     def constant_in_all(self, level: Floats32, candidates: Bools) -> Bools:

@@ -29,12 +29,14 @@ class ColumnScaling:
         memory, self.cpus = _capacity(second)
         self._quantum = quanta(columns, memory, self.cpus)
         self.weights = harm_weights(columns, settings)
+        self.subsystems: Indices = subsystem_indices(columns)
         self._pooling = GroupPooling(columns, settings.top)
 
     def only(self, indices: Indices) -> ColumnScaling:
         """Return the scaling of these columns; the others are taken as within their range."""
         result = copy(self)
         result._quantum, result.weights = self._quantum[indices], self.weights[:, indices]
+        result.subsystems = self.subsystems[indices]
         result._pooling = self._pooling.only(indices)
         return result
 
@@ -96,6 +98,12 @@ class GroupPooling:
 def by_subsystem(means: Floats) -> dict[Subsystem, float]:
     """Return one value per subsystem as a mapping."""
     return dict(zip(_SUBSYSTEMS, means.tolist(), strict=True))
+
+
+def subsystem_indices(columns: Sequence[Column]) -> Indices:
+    """Return the number of each column's subsystem, in the order of ``Subsystem``."""
+    numbers = {subsystem: number for number, subsystem in enumerate(_SUBSYSTEMS)}
+    return np.array([numbers[column.metric.subsystem] for column in columns], np.intp)
 
 
 def harm_weights(columns: Sequence[Column], settings: LiveSettings) -> Floats32:

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from itertools import islice
 from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 
-from reveal_analyzer.arrays import Floats, Floats32
+from reveal_analyzer.arrays import Bools, Floats, Floats32, Indices, Ints
 from reveal_analyzer.derive.columns import Column
 from reveal_analyzer.derive.deriver import Second
-from reveal_analyzer.kernels import backend
-from reveal_analyzer.live.baseline import Baseline, BaselineSnapshot
+from reveal_analyzer.kernels import backend, live
 from reveal_analyzer.live.constant_columns import ConstantColumns
-from reveal_analyzer.live.new_normal import CALM_S, AlarmReference, NewNormal
+from reveal_analyzer.live.learner import Learner, ScoredSecond
+from reveal_analyzer.live.missing import MissingColumns
+from reveal_analyzer.live.new_levels import ColumnsBefore
+from reveal_analyzer.live.present import PresentSecond
 from reveal_analyzer.live.ranges import Ranges, spread_floors
-from reveal_analyzer.live.regimes import Regimes, workloads
+from reveal_analyzer.live.reference import ColumnReference
+from reveal_analyzer.live.regimes import workloads
 from reveal_analyzer.live.scaling import ColumnScaling, by_subsystem
 from reveal_analyzer.live.settings import LiveSettings
 from reveal_analyzer.live.views import SustainedViews
@@ -30,7 +30,7 @@ _MIN_HISTORY = 6  # seconds before a range means anything
 _EARLY_QUARANTINE = 3  # seconds, while the node is learned
 _CONSTANT_CHECK = 120  # interval in which constant columns are searched
 _CONSTANT_AGAIN = 3600  # and in which reactivated columns are searched as well
-_SUPPRESS_FROM = 45  # seconds of age before a column's own excess suppresses it
+_SUBSYSTEMS = tuple(Subsystem)
 
 
 class Scored(NamedTuple):
@@ -39,7 +39,7 @@ class Scored(NamedTuple):
     ``over`` is score / threshold by subsystem (more than 1 is anomalous).  ``excess`` (2, columns)
     is the suppressed distance outside the range, upward and downward; ``weighted`` (columns) the
     same weighted by harm.  ``new_normal`` are the subsystems with a level that was learned after an
-    alarm and is still there.
+    alarm and is still there.  ``unobserved`` (columns) have not been read for more than 3 s.
     """
 
     ready: bool
@@ -47,6 +47,7 @@ class Scored(NamedTuple):
     excess: Floats32 = np.zeros((2, 0), np.float32)
     weighted: Floats32 = np.zeros(0, np.float32)
     new_normal: frozenset[Subsystem] = frozenset()
+    unobserved: Bools = np.zeros(0, np.bool_)
 
     @property
     def worst(self) -> float:
@@ -57,39 +58,25 @@ class Scored(NamedTuple):
         return self.ready and self.worst > 1.0
 
 
-@dataclass(slots=True)
-class _QuarantinedSecond:
-    """A second that may join the history; ``scores`` is None before there was a reference."""
-
-    views: Floats32
-    excess: Floats32 | None
-    scores: Floats | None
-    alarm: bool
-
-
 class LiveScore:
     """Learns the baseline of one node and scores its seconds against it.
 
     Ranges are refitted every ``refit`` seconds, offset by ``phase``, so that nodes which started
     together do not refit in the same second.  ``adopt_table`` comes first in every second, then
-    ``score``.
+    ``score``, then ``reference``, ``deviation`` and ``over``, which are about that second.
     """
 
     def __init__(self, settings: LiveSettings, phase: int = 0) -> None:
         self.settings = settings
         self._phase = phase
         self.age = 0
-        self.alarm_seconds = 0
         self.ranges: Ranges | None = None
         self._state: ConstantColumns | None = None
         self._views = SustainedViews(settings.views)
-        self._learned = Baseline(settings)
-        self._snapshot: BaselineSnapshot | None = None  # from before the alarm that is learned
-        self._regimes = Regimes(settings.keep)
-        self._new_normal = NewNormal()
-        self._alarm_reference: AlarmReference | None = None  # from the start of the present alarm
-        self._quarantine: deque[_QuarantinedSecond] = deque()
-        self._dropping = self._finding_open = False
+        self._learner = Learner(settings)
+        self._missing = MissingColumns()
+        self._present = PresentSecond()
+        self._suppressed: Collection[Subsystem] = ()
         self._floors = spread_floors(settings)
         # of all columns, constant ones included
         self._baseline: Floats = np.zeros(0)
@@ -109,39 +96,60 @@ class LiveScore:
     def learning(self) -> bool:
         return self.age <= self.settings.warmup
 
+    @property
+    def thresholds(self) -> Floats:
+        """Return the threshold of each subsystem."""
+        return self._learner.baseline.thresholds
+
+    @property
+    def gated_seconds(self) -> Ints:
+        """Return for how many seconds each of all columns has been out of its normal range.
+
+        For up to ``give_up`` seconds it is left out of the baseline.  From then on its new level is
+        learned, and the seconds count on until the level from before returns.
+        """
+        levels, seconds = self._learner.new_levels, self._learner.gate.seconds
+        if levels.before is None:
+            return seconds
+        seconds = seconds.copy()
+        seconds[levels.columns] = levels.seconds + self.settings.give_up + 1
+        return seconds
+
     def score(
         self,
         second: Second,
         *,
         alarm: bool = False,
-        finding_open: bool = False,
+        opened: bool = False,
         suppressed: Collection[Subsystem] = (),
+        values: Floats | None = None,
     ) -> Scored:
-        """Score one second whose table was adopted; it joins the history later if it is normal.
+        """Score one second whose table was adopted; what is normal in it joins the baseline later.
 
-        ``alarm``: another detector (a certain signature, a slowdown) reports a fault in this
-        second.  ``finding_open``: a finding is open; this second, and those just before the finding
-        opened, stay out of the baseline.  The score of a ``suppressed`` subsystem does not exceed
-        its threshold.
+        ``alarm``: another detector (a certain signature, a slowdown, an open case) reports a fault
+        in this second.  ``opened``: a case opened since the last second.  Its fault was visible
+        before, so what deviates is left out of the seconds before, too.  The score of a
+        ``suppressed`` subsystem does not exceed its threshold.  ``values`` are those of the second
+        that may be scored, if not all may.
         """
-        if finding_open and not self._finding_open:
-            # the fault was visible before it was found: keep that out of the history, too
-            for waiting in islice(reversed(self._quarantine), self.settings.detection_delay):
-                waiting.alarm = True
-        self._finding_open = finding_open
         self.age += 1
-        self._activate(self._columns.activate_changed(second.values))
-        views = self._views.push(self._scaling.scale(second.values[self._columns.active]))
-        if self.ranges is None or self._due(self.settings.refit):
-            self._fit()
-        if self.ranges is None:
-            # nothing to compare with yet: learn everything
-            self._quarantine.append(_QuarantinedSecond(views, None, None, alarm=False))
-            self._release(_EARLY_QUARANTINE)
-            return Scored(ready=False)
-        scored = self._score(views, self.ranges, alarm or finding_open, suppressed)
-        if self._due(_CONSTANT_CHECK) and self._is_calm():
-            self._deactivate_constant(second.values)
+        values = second.values if values is None else values
+        self._activate(self._columns.activate_changed(values))
+        self._missing.update(second)
+        self._suppressed = suppressed
+        active = self._columns.active
+        scaled = self._scaling.scale(values[active])
+        absent = np.flatnonzero(np.isnan(scaled))
+        views = self._sustained(scaled, absent)
+        unobserved = self._missing.unobserved
+        self._present.update(self._columns, views, active[absent], unobserved)
+        if self.ranges is None:  # nothing to compare with yet: learn everything
+            self._learner.add_unscored(views)
+            self._learner.release(_EARLY_QUARANTINE, self.age)
+            return Scored(ready=False, unobserved=unobserved)
+        scored = self._score(views, absent, alarm=alarm, opened=opened)
+        if self._due(_CONSTANT_CHECK) and self._is_half_known():
+            self._deactivate_constant(values)
         return scored
 
     def reset_recent(self) -> None:
@@ -158,107 +166,160 @@ class LiveScore:
         """Return the highest level that each column sustained for 2 of 3 s, in base units.
 
         A condition of a signature must last, so a burst of one second in the history does not raise
-        this level.  While the level of a learned alarm is still there, it is that of the history
-        before the alarm.
+        this level.  For a column in a learned new level it is that of the history before.
         """
         if self.ranges is None:
             return np.full(len(self.columns), np.inf)
-        reference = self._new_normal.reference
-        return self._highest if reference is None else reference.highest
+        before = self._learner.new_levels.before
+        if before is None:
+            return self._highest
+        highest = self._highest.copy()
+        highest[before.columns] = before.highest
+        return highest
 
-    def _score(
-        self, views: Floats32, ranges: Ranges, alarm: bool, suppressed: Collection[Subsystem]
-    ) -> Scored:
-        scaling, learned = self._scaling, self._learned
-        excess, weighted, scores = backend.current().score_second(
-            views, ranges.bounds, learned.own_excess[1], scaling.weights, scaling.groups
+    def reference(self, columns: Indices) -> ColumnReference:
+        """Return what is normal for ``columns`` (indices among all) now, for a case to keep.
+
+        What a fault changed is not learned within ``give_up`` seconds, so in the first seconds of
+        a case this is what was normal before it.  For a column in a learned new level it is that
+        level.  Before there is a history no value deviates from it.
+        """
+        state = self._columns
+        own: Floats32 = np.zeros((2, columns.size), np.float32)
+        if self.ranges is None:
+            highest, baseline = np.full(columns.size, np.inf), np.full(columns.size, np.nan)
+        else:
+            positions = state.positions[columns]
+            active = positions >= 0
+            own[:, active] = self._learner.baseline.own_excess[1][:, positions[active]]
+            highest, baseline = self._highest[columns], self._baseline[columns]
+        labels = tuple(state.plan.labels[column] for column in columns)
+        return ColumnReference(
+            labels, self._bounds(columns), own, highest, baseline, self.thresholds
         )
-        over = by_subsystem(scores / learned.thresholds)
-        over |= {subsystem: min(over[subsystem], 1.0) for subsystem in suppressed}
-        ready = not self.learning
-        new_normal = self._new_normal.update(views, scaling)
-        if self._new_normal.returned:
-            self._restore_baseline()
-        whole = backend.current().scatter(weighted, self._columns.active, len(self.columns))
-        scored = Scored(ready, over, whole[:2], whole[2], new_normal)
-        self._track_alarm(ready and (scored.anomalous or alarm))
-        # an alarm that outlasts give_up is learned as the new normal
-        left_out = 0 < self.alarm_seconds <= self.settings.give_up
-        self._quarantine.append(_QuarantinedSecond(views, excess, scores, left_out))
-        self._release(self.settings.quarantine if ready else _EARLY_QUARANTINE)
-        return scored
 
-    def _track_alarm(self, on: bool) -> None:
-        """Count the seconds of an alarm; keep the reference from its start for later."""
-        self.alarm_seconds = self.alarm_seconds + 1 if on else 0
-        if self.alarm_seconds == 1 and self.ranges is not None:
-            own_excess, thresholds = self._learned.own_excess[1].copy(), self._learned.thresholds
-            self._alarm_reference = AlarmReference(
-                self.ranges, own_excess, thresholds, self._highest
-            )
-        elif (
-            # from now on the alarm is learned; of overlapping alarms the first is tracked
-            self.alarm_seconds == self.settings.give_up
-            and self._alarm_reference is not None
-            and self._new_normal.start(self._alarm_reference)
-        ):
-            self._snapshot = BaselineSnapshot.of(self._learned, self._columns.labels)
+    def deviation(self, reference: ColumnReference) -> Floats32:
+        """Return how far this second is from a reference: weighted excess of its columns (n,).
 
-    def _restore_baseline(self) -> None:
-        """Restore the baseline from before an alarm whose levels are gone."""
-        if self._snapshot is not None:
-            columns = self._columns
-            self._learned = self._snapshot.restore(columns.labels, columns.scaled_levels)
-            self._snapshot = None
-            # only the last, calm seconds may join the restored history
-            for waiting in islice(self._quarantine, max(0, len(self._quarantine) - CALM_S)):
-                waiting.alarm = True
+        It is suppressed and weighted as in the score, and 0 for a column without a value.
+        """
+        return self._present.deviation(reference)
+
+    def placed(self, reference: ColumnReference, weighted: Floats32) -> Floats32:
+        """Return values of a reference's columns (n,) by column of the node, 0 elsewhere."""
+        return self._present.placed(reference, weighted)
+
+    def indices(self, reference: ColumnReference) -> Indices:
+        """Return the index of each column of a reference, -1 where the node has it no more."""
+        return self._present.indices(reference)
+
+    def over(self, weighted: Floats32, thresholds: Floats | None = None) -> dict[Subsystem, float]:
+        """Return score / threshold by subsystem for a weighted excess of all columns (columns,).
+
+        The thresholds are those of now unless others are given.
+        """
+        means = self._columns.whole.means(weighted)
+        return self._capped(means / (self.thresholds if thresholds is None else thresholds))
+
+    def _sustained(self, scaled: Floats, absent: Indices) -> Floats32:
+        """Return the views of this second; a missing value counts as within its range."""
+        if absent.size and self.ranges is not None:
+            scaled[absent] = self.ranges.middle[absent]
+        views = self._views.push(scaled)
+        if self.ranges is None or self._due(self.settings.refit):
             self._fit()
+        if absent.size and self.ranges is not None:
+            views[:, :, absent] = self.ranges.bounds[:, :2, absent]
+        return views
+
+    def _score(self, views: Floats32, absent: Indices, *, alarm: bool, opened: bool) -> Scored:
+        assert self.ranges is not None, "there is a history"
+        scaling, learner, ready = self._scaling, self._learner, not self.learning
+        outside, suppressed, scores = backend.current().score_second(
+            views, self.ranges.bounds, learner.baseline.own_excess[1], scaling.weights,
+            scaling.groups,
+        )  # fmt: skip
+        over = self._capped(scores / self.thresholds)
+        new_normal = self._follow_new_levels()
+        active = self._columns.active
+        whole = backend.current().scatter(suppressed, active, len(self.columns))
+        ratios = np.array(list(over.values()))
+        second = ScoredSecond(
+            active, scaling.subsystems, views, outside, suppressed, scores, ratios, absent
+        )
+        learner.add(second, ready=ready, alarm=alarm, opened=opened)
+        self._keep_given_up()
+        learner.release(self.settings.quarantine if ready else _EARLY_QUARANTINE, self.age)
+        return Scored(ready, over, whole[:2], whole[2], new_normal, self._missing.unobserved)
+
+    def _capped(self, ratios: Floats) -> dict[Subsystem, float]:
+        over = by_subsystem(ratios)
+        over |= {subsystem: min(over[subsystem], 1.0) for subsystem in self._suppressed}
+        return over
+
+    def _keep_given_up(self) -> None:
+        """Keep what was normal for the columns whose new level is learned from now on."""
+        columns = self._learner.given_up()
+        if not columns.size:
+            return
+        state, baseline = self._columns, self._learner.baseline
+        positions = state.positions[columns]
+        before = ColumnsBefore(
+            columns=columns,
+            quantiles=baseline.history.quantiles(positions),
+            bounds=self._bounds(columns).transpose(2, 0, 1),
+            own_excess=baseline.own_excess[..., positions].transpose(2, 0, 1),
+            highest=self._highest[columns],
+            thresholds=self.thresholds[state.whole.subsystems[columns]],
+        )
+        self._learner.new_levels.add(before)
+
+    def _follow_new_levels(self) -> frozenset[Subsystem]:
+        """Restore what has returned; return the subsystems still over their earlier threshold."""
+        levels = self._learner.new_levels
+        before = levels.before
+        if before is None:
+            return frozenset()
+        columns, whole = before.columns, self._columns.whole
+        missing = self._present.is_missing(columns)
+        excess = before.excess(self._present.views_of(columns))
+        excess[:, missing] = 0.0
+        returned = levels.update(excess, missing)
+        if returned is not None:
+            self._learner.restore(returned, self._columns.positions[returned.columns])
+            self._fit()
+        weighted = np.zeros(len(self.columns), np.float32)
+        weighted[columns] = live.weigh(excess, whole.weights[:, columns])
+        means = whole.means(weighted)
+        thresholds = np.full(len(_SUBSYSTEMS), np.inf)
+        np.minimum.at(thresholds, whole.subsystems[columns], before.thresholds)
+        return frozenset(_SUBSYSTEMS[number] for number in np.flatnonzero(means > thresholds))
+
+    def _bounds(self, columns: Indices) -> Floats32:
+        """Return the bounds (views, 4, n) of these columns; before there is a history no limits."""
+        bounds = np.empty((len(self.settings.views), 4, columns.size), np.float32)
+        if self.ranges is None:
+            bounds[:, 0], bounds[:, 1], bounds[:, 2:] = np.inf, -np.inf, 1.0
+            return bounds
+        state = self._columns
+        bounds[:, :2] = state.all_scaled_levels[columns]
+        bounds[:, 2:] = self._floors[:, None, None]
+        positions = state.positions[columns]
+        active = positions >= 0
+        bounds[..., active] = self.ranges.bounds[..., positions[active]]
+        return bounds
 
     def _due(self, period: int) -> bool:
         return (self.age + self._phase) % period == 0
 
     def _fit(self) -> None:
-        history = self._learned.history
+        history = self._learner.baseline.history
         if len(history) < _MIN_HISTORY:
             return
         self.ranges, active = history.ranges(), self._columns.active
         self._baseline, self._highest = self._baseline.copy(), self._highest.copy()
         self._baseline[active] = _six_digits(self._scaling.base_units(self.ranges.middle))
         self._highest[active] = self._scaling.base_units(self.ranges.high[_SIGNATURE_VIEW])
-
-    def _release(self, hold: int) -> None:
-        """Release seconds from quarantine until ``hold`` of them are left.
-
-        Calm seconds join the history.  Of an alarm of up to ``transient`` seconds the scores are
-        learned, but not the values.  Of a longer alarm neither is, until it has lasted ``give_up``.
-        """
-        while len(self._quarantine) > hold:
-            if self._quarantine[0].alarm:
-                self._release_alarm()
-            else:
-                self._learn(self._quarantine.popleft())
-
-    def _release_alarm(self) -> None:
-        run = []
-        while self._quarantine and self._quarantine[0].alarm:
-            run.append(self._quarantine.popleft())
-        ended = bool(self._quarantine)
-        # a short alarm is normal for the node; a run that was cut off before is a longer one
-        if ended and not self._dropping and len(run) <= self.settings.transient:
-            for second in run:
-                self._learn_score(second)
-        self._dropping = not ended
-
-    def _learn(self, second: _QuarantinedSecond) -> None:
-        self._learned.history.append(second.views)
-        self._regimes.learn(second.views)
-        self._learn_score(second)
-
-    def _learn_score(self, second: _QuarantinedSecond) -> None:
-        if second.excess is None or second.scores is None or self.age <= _SUPPRESS_FROM:
-            return
-        self._learned.learn_score(second.excess, second.scores)
 
     @property
     def _columns(self) -> ConstantColumns:
@@ -275,19 +336,19 @@ class LiveScore:
         previous = self._state
         if previous is None:
             self._state = ConstantColumns.none(second, self.settings)
-            self._learned.start(len(self.columns))
+            self._learner.start(len(self.columns))
+            self._missing.start(len(self.columns))
         elif second.plan is not previous.plan:
             self._state = previous.for_table(second, self.settings)
             source = self._state.source(previous)
-            self._new_normal.adopt_table(source)
-            if self._alarm_reference is not None:
-                self._alarm_reference = self._alarm_reference.for_table(source)
+            self._learner.adopt_table(source)
+            self._missing.remap(source)
             self._remap(previous)
         else:
             return
         # another table may mean other workloads, whose sample joins the history again
-        for views in self._regimes.enter(workloads(second.plan.channels)):
-            self._learned.history.append(views)
+        for views in self._learner.regimes.enter(workloads(second.plan.channels)):
+            self._learner.baseline.history.append(views)
         self._highest = self._columns.rounded_levels()
         self._baseline = _six_digits(self._highest)
         self._fit()
@@ -300,34 +361,18 @@ class LiveScore:
 
     def _remap(self, previous: ConstantColumns) -> None:
         """Move everything learned to the active columns of now."""
-        columns = self._columns
-        column_map = columns.column_map(previous)
+        column_map = self._columns.column_map(previous)
         self._views.remap(column_map)
-        self._learned.remap(column_map)
-        self._regimes.remap(column_map)
-        self._new_normal.remap(column_map, self._floors, columns.active)
+        self._learner.remap(column_map)
         if self.ranges is not None:
             self.ranges = self.ranges.remap(column_map, self._floors)
-        if self._alarm_reference is not None:
-            self._alarm_reference = self._alarm_reference.remap(
-                column_map, self._floors, columns.active
-            )
-        for waiting in self._quarantine:
-            waiting.views = column_map.levels(waiting.views)
-            if waiting.excess is not None:
-                waiting.excess = column_map.excess(waiting.excess)
 
-    def _is_calm(self) -> bool:
-        """Return whether half of the history is known and no alarm is on or tracked."""
-        known = 2 * len(self._learned.history) >= self.settings.keep
-        return known and not self.alarm_seconds and self._new_normal.reference is None
+    def _is_half_known(self) -> bool:
+        return 2 * len(self._learner.baseline.history) >= self.settings.keep
 
     def _deactivate_constant(self, values: Floats) -> None:
         """Deactivate columns that have never left their level, wherever seconds are kept."""
-        level, calm = self._learned.constant_levels()
-        for waiting in self._quarantine:
-            calm &= (waiting.views == level).all(axis=(0, 1))
-        calm = self._regimes.constant_in_all(level, calm)
+        level, calm = self._learner.constant(self._columns.active)
         again = self._due(_CONSTANT_AGAIN)
         self._activate(self._columns.deactivate(calm, values, level, again=again))
 

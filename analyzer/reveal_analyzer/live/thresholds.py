@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from reveal_analyzer.arrays import Floats
+from reveal_analyzer.arrays import Bools, Floats
 from reveal_analyzer.kernels import backend
 from reveal_analyzer.kernels.live import RecentScores
 from reveal_analyzer.live.settings import LiveSettings
@@ -34,10 +34,13 @@ class Thresholds:
         self._healthy: list[float] = []
         self.values: Floats = np.full(len(Subsystem), settings.limit)
 
-    def learn(self, scores: Floats) -> None:
-        """Learn the scores of a second that was accepted as normal."""
+    def learn(self, scores: Floats, left_out: Bools | None = None) -> None:
+        """Learn the scores of a second; of subsystems that are left out a known one is repeated."""
         keep = self._settings.keep
         slot, known = self._count % keep, min(self._count, keep)
+        if left_out is not None:
+            repeated = self._scores.ring[:, slot if known == keep else slot % max(known, 1)]
+            scores = np.where(left_out, repeated, scores)
         moved = backend.current().insert_scores(self._scores, scores, slot, known)
         self._count += 1
         known = min(self._count, keep)
