@@ -77,20 +77,27 @@ class ColumnPlan:
     def labels(self) -> tuple[str, ...]:
         return tuple(column.label for column in self.columns)
 
-    @cached_property
-    def ratio_columns(self) -> slice:
-        """Return which columns are ratios, in the order of the formulas."""
+    @property
+    def first_derived(self) -> int:
+        """Return the index from which on columns are computed from several channels."""
         recipe = self.recipe
-        first = recipe.copied.size + recipe.changes.size + recipe.folds.starts.size
-        return slice(first, first + recipe.formulas.ends.size)
+        return recipe.copied.size + recipe.changes.size + recipe.folds.starts.size
 
     @cached_property
-    def ratio_inputs(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Return the channels that ratios read, as pairs: number of the ratio, and channel."""
+    def derived_inputs(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Return the channels of derived columns, as pairs: index of the column, and channel."""
         formulas = self.recipe.formulas
-        owners = np.searchsorted(formulas.ends, np.arange(formulas.codes.size), side="right")
+        numbers = np.searchsorted(formulas.ends, np.arange(formulas.codes.size), side="right")
         reads = (formulas.codes == Opcode.READ) | (formulas.codes == Opcode.READ_OR_ZERO)
-        return owners[reads], formulas.channels[reads]
+        columns, channels = self.first_derived + numbers[reads], formulas.channels[reads]
+        if self.loss_counters is None:
+            return columns, channels
+        counters, count = self.loss_counters.columns, len(tcp_losses.METRICS)
+        losses = np.arange(self.recipe.width - count, self.recipe.width)
+        return (
+            np.concatenate([columns, np.repeat(losses, counters.size)]),
+            np.concatenate([channels, np.tile(counters, count)]),
+        )
 
 
 _SHARED: OrderedDict[bytes, ColumnPlan] = OrderedDict()

@@ -11,7 +11,15 @@ from dataclasses import dataclass
 from reveal_analyzer.derive.cpu_ratios import ChannelIndices, cpu_ratios
 from reveal_analyzer.derive.device_ratios import device_ratios
 from reveal_analyzer.derive.gpu_ratios import gpu_ratios
-from reveal_analyzer.kernels.formulas import Formula, maximum, maximum_known, minimum, read, total
+from reveal_analyzer.kernels.formulas import (
+    Formula,
+    maximum,
+    maximum_known,
+    minimum,
+    read,
+    total,
+    total_or_zero,
+)
 from reveal_contract import catalogue
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Metric
@@ -102,7 +110,7 @@ def _retransmit_share(indices: ChannelIndices) -> Ratio | None:
     if not (retransmitted and sent):
         return None
     host, *own = retransmitted
-    share_lost = _SHARE * (read(host) + total(own)) / maximum(total(sent), 2000.0)
+    share_lost = _SHARE * (read(host) + total_or_zero(own)) / maximum(total(sent), 2000.0)
     return Ratio(catalogue.find("network.tcp.retransmit_share"), "", share_lost)
 
 

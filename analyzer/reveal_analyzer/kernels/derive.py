@@ -73,13 +73,15 @@ def derive_second(
 
 
 def fold(seconds: Floats, folds: Folds) -> Floats:
-    """Return one value per fold; missing values are ignored."""
+    """Return one value per fold; missing values are ignored, unless all are missing."""
     if not folds.starts.size:
         return np.zeros(0)
     values = seconds[folds.channels]
     sizes = np.diff(folds.starts, append=folds.channels.size)
     owners = np.repeat(np.arange(sizes.size), sizes)
-    sums = np.bincount(owners, np.where(np.isnan(values), 0.0, values), sizes.size)
+    missing = np.isnan(values)
+    sums = np.bincount(owners, np.where(missing, 0.0, values), sizes.size)
+    sums[np.logical_and.reduceat(missing, folds.starts)] = np.nan
     return np.where(folds.largest, np.fmax.reduceat(values, folds.starts), sums)
 
 

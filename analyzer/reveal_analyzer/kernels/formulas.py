@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from functools import reduce
 from itertools import pairwise
-from math import isnan
+from math import inf, isnan
 from typing import NamedTuple
 
 import numpy as np
@@ -84,6 +84,14 @@ def read_or_zero(channel: int) -> Formula:
 
 
 def total(channels: Iterable[int]) -> Formula:
+    """Return the sum of the channels that are not missing; missing if all are, 0 of none."""
+    several = list(channels)
+    if len(several) < 2:
+        return read(several[0]) if several else _formula(0.0)
+    return guarded(total_or_zero(several), maximum_known(*map(read, several)), -inf)
+
+
+def total_or_zero(channels: Iterable[int]) -> Formula:
     """Return the sum of the channels that are not missing, 0 if there is none."""
     several = [read_or_zero(channel) for channel in channels]
     return reduce(Formula.__add__, several) if several else _formula(0.0)

@@ -99,7 +99,8 @@ def _fold(
             if not math.isnan(value):
                 total += value
                 most = most if most >= value else value
-        values[fold] = most if largest[fold] else total
+        # the largest of missing values is missing, and so is their sum
+        values[fold] = most if largest[fold] or math.isnan(most) else total
 
 
 @kernel

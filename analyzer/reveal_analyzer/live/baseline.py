@@ -9,9 +9,11 @@ from reveal_analyzer.kernels import backend
 from reveal_analyzer.kernels.live import UNIT
 from reveal_analyzer.live.column_map import ColumnMap
 from reveal_analyzer.live.history import History
+from reveal_analyzer.live.packing import effective
 from reveal_analyzer.live.quarantine import QuarantinedSecond
 from reveal_analyzer.live.settings import LiveSettings
 from reveal_analyzer.live.thresholds import Thresholds
+from reveal_analyzer.state.tree import StateTree, finite_array, section
 
 
 class Baseline:
@@ -50,6 +52,20 @@ class Baseline:
         """Restore what was normal for these columns before."""
         self.history.restore(columns, quantiles)
         self.own_excess[..., columns] = own_excess
+
+    def save(self) -> StateTree:
+        """Return the baseline; it needs one second of history."""
+        return {
+            "history": self.history.save(),
+            "own_excess": effective(self.own_excess),
+            "thresholds": self._thresholds.save(),
+        }
+
+    def load(self, tree: StateTree, columns: int) -> None:
+        """Start with a saved baseline of so many active columns."""
+        self.history.load(section(tree, "history"), columns)
+        self.own_excess = finite_array(tree, "own_excess", np.float32, (2, 2, columns))
+        self._thresholds.restore(section(tree, "thresholds"))
 
     def constant_levels(self) -> tuple[Floats32, Bools]:
         """Return the level of each column, and which have been there all the time.

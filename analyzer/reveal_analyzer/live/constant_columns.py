@@ -20,8 +20,43 @@ from reveal_analyzer.kernels import backend
 from reveal_analyzer.live.column_map import ColumnMap, positions
 from reveal_analyzer.live.scaling import ColumnScaling
 from reveal_analyzer.live.settings import LiveSettings
+from reveal_analyzer.state.tree import StateError, StateTree, array, finite_array, texts
 
 MIN_COLUMNS = 16  # columns set constant together: fewer do not pay for moving the others
+
+
+@dataclass(frozen=True, eq=False)
+class SavedColumns:
+    """What is saved of ``ConstantColumns``; the plan itself is not."""
+
+    labels: tuple[str, ...]
+    constant: Bools
+    reactivated: Bools
+    level: Floats
+    capacity: Floats
+
+    @classmethod
+    def of(cls, tree: StateTree) -> SavedColumns:
+        labels = texts(tree, "labels")
+        if not labels or len(set(labels)) < len(labels):
+            raise StateError("'labels' are none, or not unique")
+        shape = (len(labels),)
+        return cls(
+            labels,
+            array(tree, "constant", np.bool_, shape),
+            array(tree, "reactivated", np.bool_, shape),
+            finite_array(tree, "level", np.float64, shape),
+            finite_array(tree, "capacity", np.float64, (2,)),
+        )
+
+    @property
+    def active(self) -> tuple[str, ...]:
+        """Return the labels of the columns that are not constant."""
+        return tuple(self.labels[index] for index in np.flatnonzero(~self.constant))
+
+    def fits(self, scaling: ColumnScaling) -> bool:
+        """Return whether values of these columns are scaled alike on this node."""
+        return bool(np.allclose(self.capacity, (scaling.memory, scaling.cpus), rtol=1e-3))
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +123,28 @@ class ConstantColumns:
         )
         level = np.where(source >= 0, self.level[source], 0.0)
         return replace(result, reactivated=reactivated, level=level)._with(constant)
+
+    @classmethod
+    def restored(
+        cls, second: Second, settings: LiveSettings, saved: SavedColumns
+    ) -> ConstantColumns:
+        """Return the state for a second's columns from saved ones; new columns are active."""
+        result = cls.none(second, settings)
+        source = previous_indices(result.plan.labels, saved.labels)
+        known = source >= 0
+        constant, reactivated = saved.constant[source] & known, saved.reactivated[source] & known
+        level = np.where(known, saved.level[source], 0.0)
+        return replace(result, reactivated=reactivated, level=level)._with(constant)
+
+    def save(self) -> StateTree:
+        """Return labels and levels, and of which size of node the scale is."""
+        return {
+            "labels": list(self.plan.labels),
+            "constant": self.constant,
+            "reactivated": self.reactivated,
+            "level": self.level,
+            "capacity": np.array([self.whole.memory, self.whole.cpus]),
+        }
 
     def source(self, previous: ConstantColumns) -> Indices:
         """Return the previous index of each of all columns, -1 for new ones."""

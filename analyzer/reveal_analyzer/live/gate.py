@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from reveal_analyzer.arrays import Bools, Indices, Ints
+from reveal_analyzer.arrays import Bools, Indices, Ints, Ints16
 from reveal_analyzer.live.settings import LiveSettings
+from reveal_analyzer.state.tree import StateTree, array
 from reveal_contract.metric import Subsystem
 
 CALM_S = 10  # seconds in order after which a column has returned
@@ -81,6 +82,21 @@ class ColumnGate:
             np.where(known, counts[source], 0) if counts.size else np.zeros(source.size, np.int64)
             for counts in (self.seconds, self._run, self._calm)
         )
+
+    def save(self) -> StateTree:
+        """Return the counters; a run starts from 0 again."""
+        return {"seconds": _short(self.seconds), "calm": _short(self._calm)}
+
+    def restore(self, tree: StateTree, columns: int) -> None:
+        """Continue with saved counters of so many columns."""
+        self.start(columns)
+        self.seconds = array(tree, "seconds", np.int64, (columns,))
+        self._calm = array(tree, "calm", np.int64, (columns,))
+        self._idle = not self.seconds.any()
+
+
+def _short(counts: Ints) -> Ints16:
+    return np.minimum(counts, np.iinfo(np.int16).max).astype(np.int16)
 
 
 class ScoreGate:

@@ -15,9 +15,11 @@ from reveal_analyzer.arrays import Bools, Floats32, Indices
 from reveal_analyzer.kernels import backend
 from reveal_analyzer.kernels.order_statistics import RankedValues
 from reveal_analyzer.live.column_map import ColumnMap, flagged, positions
+from reveal_analyzer.live.packing import pack_quantiles, unpack_quantiles
 from reveal_analyzer.live.ranges import Ranges, selected_ranks, spread_floors
 from reveal_analyzer.live.resampling import QUANTILES, resample
 from reveal_analyzer.live.settings import LiveSettings
+from reveal_analyzer.state.tree import StateTree, array, finite_array, integer
 
 _BUFFERED = 32  # seconds
 
@@ -52,6 +54,11 @@ class History:
         rows = self._rows[0].size
         self._kept: Floats32 = np.zeros((0, rows, self._settings.keep), np.float32)
         self._ranked = RankedValues.unknown(0, rows, QUANTILES)
+
+    @property
+    def rows(self) -> int:
+        """Return the number of rows that are stored of a column."""
+        return self._rows[0].size
 
     def __len__(self) -> int:
         return min(self._stored + len(self._buffer), self._settings.keep)
@@ -187,3 +194,31 @@ class History:
     def _select(self, chosen: Indices | Bools) -> None:
         """Keep the rows of these columns only."""
         self._kept, self._ranked = self._kept[chosen], self._ranked.select(chosen)
+
+    def bounds_of(self, quantiles: Floats32) -> Floats32:
+        """Return the bounds (views, 4, columns) of a history with these quantiles."""
+        columns = len(quantiles)
+        levels, every = np.zeros(columns, np.float32), np.arange(columns)
+        bounds, _, _ = backend.current().range_bounds(
+            quantiles, self._sides, every, levels, self._floors
+        )
+        return bounds
+
+    def save(self) -> StateTree:
+        """Return the number of seconds and the quantiles of all columns; needs one second."""
+        self._flush()
+        base, steps = pack_quantiles(self.quantiles(np.arange(self._levels.size)))
+        return {"seconds": len(self), "middle": base, "quantiles": steps}
+
+    def load(self, tree: StateTree, columns: int) -> None:
+        """Start with a saved history of so many columns."""
+        count = integer(tree, "seconds", least=1, most=1 << 20)
+        shape = QUANTILES, self._rows[0].size, columns
+        base = finite_array(tree, "middle", np.float32, (columns,))
+        quantiles = unpack_quantiles(base, array(tree, "quantiles", np.int16, shape))
+        self._start(columns)
+        self._levels[:] = quantiles[:, 0, 0]
+        self._stored = min(count, self._settings.keep)
+        varying = np.flatnonzero((quantiles != quantiles[:, :1, :1]).any(axis=(1, 2)))
+        if varying.size:
+            self.restore(varying, quantiles[varying])

@@ -19,6 +19,7 @@ from reveal_analyzer.live.new_levels import ColumnsBefore, NewLevels
 from reveal_analyzer.live.quarantine import Quarantine, QuarantinedSecond
 from reveal_analyzer.live.regimes import Regimes
 from reveal_analyzer.live.settings import LiveSettings
+from reveal_analyzer.state.tree import StateTree, section
 
 _SUPPRESS_FROM = 45  # seconds of age before a column's own excess suppresses it
 _ELEVATED = 0.5  # of its threshold: a score that is not learned at once while an alarm is on
@@ -151,6 +152,29 @@ class Learner:
         followed = self.gate.seconds > 0
         followed[self.new_levels.columns] = True
         return level, calm & ~followed[active]
+
+    def save(self, middle: Floats32) -> StateTree:
+        """Return what was learned; ``middle`` is that of the active columns."""
+        return {
+            "baseline": self.baseline.save(),
+            "gate": self.gate.save(),
+            "new_levels": self.new_levels.save(),
+            "regimes": self.regimes.save(middle),
+        }
+
+    def load(self, tree: StateTree, columns: int, active: int) -> None:
+        """Start with what was saved of so many columns, of which some are active.
+
+        Samples of other workloads and levels from before may have been left out.
+        """
+        self.baseline.load(section(tree, "baseline"), active)
+        self.gate.restore(section(tree, "gate"), columns)
+        if "new_levels" in tree:
+            history = self.baseline.history
+            self.new_levels.restore(section(tree, "new_levels"), columns, history)
+        if "regimes" in tree:
+            views = len(self._settings.views)
+            self.regimes.restore(section(tree, "regimes"), views, active)
 
     def adopt_table(self, source: Indices) -> None:
         """Adopt another table: previous index of each of its columns, -1 for new ones."""

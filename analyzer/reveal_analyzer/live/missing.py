@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from reveal_analyzer.arrays import Bools, Indices, Ints
-from reveal_analyzer.derive.columns import ColumnPlan
 from reveal_analyzer.derive.deriver import Second
 
 UNOBSERVED_S = 3  # seconds without a value after which a column is unobserved
@@ -14,8 +13,8 @@ UNOBSERVED_S = 3  # seconds without a value after which a column is unobserved
 class MissingColumns:
     """Counts the seconds in which nothing was read of each column.
 
-    A ratio of which both sides were read has no value while nothing happens (a disk without
-    requests has no mean time of a request).  It is observed all the same.
+    A derived column may have no value although all its channels were read: without anything to
+    share, there is no share.  It is observed all the same.
     """
 
     def __init__(self) -> None:
@@ -30,29 +29,33 @@ class MissingColumns:
 
     def update(self, second: Second) -> None:
         """Count a second."""
-        unread = np.isnan(second.values)
+        unread = _unread(second)
         if not unread.any():
             if not self._idle:
-                self.start(second.values.size)
+                self.start(unread.size)
             return
         self._idle = False
         self._seconds = (self._seconds + 1) * unread
         unobserved = self._seconds > UNOBSERVED_S
-        if unobserved.any():
-            plan = second.plan
-            unobserved[plan.ratio_columns] &= _missing_input(plan, np.isnan(second.channels))
         self.unobserved = unobserved if unobserved.any() else self._none
 
     def remap(self, source: Indices) -> None:
         """Adopt another table: previous index of each of its columns, -1 for new ones."""
         seconds = self._seconds
         self.start(source.size)
-        if seconds.size and seconds.any():
+        if seconds.any():
             self._seconds, self._idle = np.where(source < 0, 0, seconds[source]), False
 
 
-def _missing_input(plan: ColumnPlan, unread: Bools) -> Bools:
-    """Return for each ratio whether any channel that it reads has no value."""
-    owners, channels = plan.ratio_inputs
-    count = plan.recipe.formulas.ends.size
-    return np.bincount(owners, unread[channels], count) > 0
+def _unread(second: Second) -> Bools:
+    """Return the columns without a value of which a channel was not read."""
+    plan, unread = second.plan, np.isnan(second.values)
+    missing = np.isnan(second.channels)
+    derived = unread[plan.first_derived :]
+    if not missing.any():  # nearly always
+        derived[:] = False
+    elif derived.any():
+        columns, channels = plan.derived_inputs
+        inputs = np.bincount(columns, missing[channels], unread.size) > 0
+        derived &= inputs[plan.first_derived :]
+    return unread

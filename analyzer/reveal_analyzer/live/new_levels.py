@@ -15,6 +15,10 @@ from reveal_analyzer.arrays import Bools, Floats, Floats32, Indices, Ints
 from reveal_analyzer.kernels import live
 from reveal_analyzer.kernels.live import UNIT
 from reveal_analyzer.live.gate import CALM_S
+from reveal_analyzer.live.history import History
+from reveal_analyzer.live.packing import effective, pack_quantiles, unpack_quantiles
+from reveal_analyzer.live.resampling import QUANTILES
+from reveal_analyzer.state.tree import StateError, StateTree, array, finite_array
 
 LONGEST_S = 24 * 3600  # after a day the new level is how the node is
 
@@ -113,3 +117,44 @@ class NewLevels:
         assert self._before is not None, "there are columns"
         self._before = self._before.select(chosen) if chosen.any() else None
         self._seconds, self._calm = self._seconds[chosen], self._calm[chosen]
+
+    def save(self) -> StateTree:
+        """Return what was normal before, without bounds: they follow from the quantiles."""
+        before = self._before
+        if before is None:
+            return {}
+        middle, quantiles = pack_quantiles(before.quantiles)
+        return {
+            "columns": before.columns.astype(np.int32),
+            "middle": middle,
+            "quantiles": quantiles,
+            "own_excess": effective(before.own_excess),
+            "highest": before.highest,
+            "thresholds": before.thresholds.astype(np.float32),
+            "seconds": self._seconds.astype(np.int32),
+            "calm": self._calm.astype(np.int16),
+        }
+
+    def restore(self, tree: StateTree, columns: int, history: History) -> None:
+        """Continue with saved levels; ``columns`` is the number of all columns."""
+        if not tree:
+            return
+        indices = array(tree, "columns", np.intp, (None,))
+        if indices.size and not 0 <= indices.min() <= indices.max() < columns:
+            raise StateError("'columns' are not those of the table")
+        if not indices.size:
+            return
+        count, rows = indices.size, history.rows
+        middle = finite_array(tree, "middle", np.float32, (count,))
+        steps = array(tree, "quantiles", np.int16, (QUANTILES, rows, count))
+        quantiles = unpack_quantiles(middle, steps)
+        self._before = ColumnsBefore(
+            columns=indices,
+            quantiles=quantiles,
+            bounds=history.bounds_of(quantiles).transpose(2, 0, 1),
+            own_excess=finite_array(tree, "own_excess", np.float32, (count, 2, 2)),
+            highest=array(tree, "highest", np.float64, (count,)),
+            thresholds=finite_array(tree, "thresholds", np.float64, (count,)),
+        )
+        self._seconds = array(tree, "seconds", np.int64, (count,))
+        self._calm = array(tree, "calm", np.int64, (count,))

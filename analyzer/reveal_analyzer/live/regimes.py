@@ -16,6 +16,15 @@ import numpy as np
 
 from reveal_analyzer.arrays import Bools, Floats16, Floats32
 from reveal_analyzer.live.column_map import ColumnMap
+from reveal_analyzer.live.packing import pack, unpack
+from reveal_analyzer.state.tree import (
+    StateTree,
+    array,
+    finite_array,
+    integer,
+    sections,
+    texts,
+)
 from reveal_contract.channels import Channel
 
 Key = tuple[str, ...]
@@ -38,6 +47,32 @@ def workloads(channels: Iterable[Channel]) -> Key:
 class _Regime:
     rows: deque[Floats16] = field(default_factory=lambda: deque(maxlen=ROWS))
     left: int = 0  # accepted seconds of the node when this regime ended last
+    saved: StateTree | None = None  # of these rows
+
+    def save(self, key: Key, base: Floats32) -> StateTree:
+        """Return lowest, middle and highest of its rows, for they are compared with a range."""
+        if self.saved is None:
+            rows = np.sort(np.array(self.rows), axis=0)[[0, len(self.rows) // 2, -1]]
+            # what is at the base up to the rounding of a row stays there
+            values = np.where(rows == base.astype(np.float16), base, rows.astype(np.float32))
+            steps = np.diff(pack(values, base), axis=0, prepend=np.int16(0))
+            self.saved = {
+                "workloads": list(key),
+                "left": self.left,
+                "middle": base,
+                "rows": steps,
+            }
+        return self.saved
+
+    @classmethod
+    def restored(cls, tree: StateTree, views: int, columns: int) -> _Regime:
+        """Return a regime whose sample has the saved range."""
+        steps = array(tree, "rows", np.int16, (3, views, 2, columns))
+        base = finite_array(tree, "middle", np.float32, (columns,))
+        low, middle, high = unpack(np.cumsum(steps, axis=0, dtype=np.int32), base)
+        third = ROWS // 3
+        rows = [row.astype(np.float16) for row in (low, middle, high)] * third
+        return cls(deque(rows, ROWS), integer(tree, "left", least=-(1 << 62)))
 
 
 class Regimes:
@@ -60,6 +95,7 @@ class Regimes:
         if self._current is not None:
             self._current.left = self._seconds
         self._current = regime
+        regime.saved = None
         self._known.move_to_end(key)
         if len(self._known) > MOST:
             self._known.popitem(last=False)
@@ -73,6 +109,7 @@ class Regimes:
             if left_out is not None and self._current.rows:
                 row[..., left_out] = self._current.rows[-1][..., left_out]
             self._current.rows.append(row)
+            self._current.saved = None
         self._seconds += 1
 
     def constant_in_all(self, level: Floats32, candidates: Bools) -> Bools:
@@ -89,3 +126,25 @@ class Regimes:
         """Adopt a new set of columns."""
         for regime in self._known.values():
             regime.rows = deque((column_map.levels(row) for row in regime.rows), ROWS)
+            regime.saved = None
+
+    def save(self, base: Floats32) -> StateTree:
+        """Return the samples of all but the present workloads, which the history still has.
+
+        ``base`` (columns) is near most of the values.
+        """
+        others = [
+            (key, regime)
+            for key, regime in self._known.items()
+            if regime is not self._current and regime.rows
+        ]
+        return {
+            "seconds": self._seconds,
+            "regimes": [regime.save(key, base) for key, regime in others],
+        }
+
+    def restore(self, tree: StateTree, views: int, columns: int) -> None:
+        """Continue with saved samples; ``enter`` comes next."""
+        self._seconds = integer(tree, "seconds")
+        for each in sections(tree, "regimes")[-MOST:]:
+            self._known[texts(each, "workloads")] = _Regime.restored(each, views, columns)

@@ -26,8 +26,8 @@ class ColumnScaling:
 
     def __init__(self, second: Second, settings: LiveSettings) -> None:
         columns = second.plan.columns
-        memory, self.cpus = _capacity(second)
-        self._quantum = quanta(columns, memory, self.cpus)
+        self.memory, self.cpus = _capacity(second)
+        self._quantum = quanta(columns, self.memory, self.cpus)
         self.weights = harm_weights(columns, settings)
         self.subsystems: Indices = subsystem_indices(columns)
         self._pooling = GroupPooling(columns, settings.top)

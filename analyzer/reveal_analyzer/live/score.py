@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
@@ -9,24 +10,31 @@ from typing import NamedTuple
 import numpy as np
 
 from reveal_analyzer.arrays import Bools, Floats, Floats32, Indices, Ints
-from reveal_analyzer.derive.columns import Column
+from reveal_analyzer.derive.columns import Column, previous_indices
 from reveal_analyzer.derive.deriver import Second
 from reveal_analyzer.kernels import backend, live
+from reveal_analyzer.live.column_map import ColumnMap
 from reveal_analyzer.live.constant_columns import ConstantColumns
 from reveal_analyzer.live.learner import Learner, ScoredSecond
 from reveal_analyzer.live.missing import MissingColumns
-from reveal_analyzer.live.new_levels import ColumnsBefore
+from reveal_analyzer.live.normal import NormalLevels
+from reveal_analyzer.live.packing import pack
 from reveal_analyzer.live.present import PresentSecond
-from reveal_analyzer.live.ranges import Ranges, spread_floors
+from reveal_analyzer.live.ranges import Ranges
 from reveal_analyzer.live.reference import ColumnReference
 from reveal_analyzer.live.regimes import workloads
+from reveal_analyzer.live.saved import SavedScore
 from reveal_analyzer.live.scaling import ColumnScaling, by_subsystem
 from reveal_analyzer.live.settings import LiveSettings
 from reveal_analyzer.live.views import SustainedViews
+from reveal_analyzer.state.tree import StateTree
 from reveal_contract.metric import Subsystem
 
-_SIGNATURE_VIEW = 1  # signatures compare with what was sustained for 2 of 3 s
-_MIN_HISTORY = 6  # seconds before a range means anything
+log = logging.getLogger(__name__)
+
+# sections of a saved state that may be left out, in this order, if it is too large
+OPTIONAL = (("learned", "regimes"), ("learned", "new_levels"))
+
 _EARLY_QUARANTINE = 3  # seconds, while the node is learned
 _CONSTANT_CHECK = 120  # interval in which constant columns are searched
 _CONSTANT_AGAIN = 3600  # and in which reactivated columns are searched as well
@@ -70,17 +78,14 @@ class LiveScore:
         self.settings = settings
         self._phase = phase
         self.age = 0
-        self.ranges: Ranges | None = None
+        self._normal = NormalLevels(settings)
         self._state: ConstantColumns | None = None
         self._views = SustainedViews(settings.views)
         self._learner = Learner(settings)
         self._missing = MissingColumns()
         self._present = PresentSecond()
+        self._saved: SavedScore | None = None  # until the first second
         self._suppressed: Collection[Subsystem] = ()
-        self._floors = spread_floors(settings)
-        # of all columns, constant ones included
-        self._baseline: Floats = np.zeros(0)
-        self._highest: Floats = np.zeros(0)
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -95,6 +100,11 @@ class LiveScore:
     @property
     def learning(self) -> bool:
         return self.age <= self.settings.warmup
+
+    @property
+    def ranges(self) -> Ranges | None:
+        """Return the ranges of the active columns; None before there is a history."""
+        return self._normal.ranges
 
     @property
     def thresholds(self) -> Floats:
@@ -155,12 +165,41 @@ class LiveScore:
     def reset_recent(self) -> None:
         """Drop the last seconds, as no view may span a gap."""
         self._views.reset()
+        if self._saved is not None:
+            self._saved = self._saved.without_recent()
+
+    def save(self) -> StateTree:
+        """Return what was learned, for ``restore`` of another process; empty while it is little.
+
+        Seconds in quarantine are left out.  Sections that may be removed are those of
+        ``OPTIONAL``.
+        """
+        if self.ranges is None or self._state is None:
+            return {}
+        middle = self.ranges.middle
+        return {
+            "age": self.age,
+            "columns": self._columns.save(),
+            "learned": self._learner.save(middle),
+            "middle": middle,
+            "recent": pack(self._views.recent(), middle),
+        }
+
+    def restore(self, tree: StateTree) -> None:
+        """Continue with what was saved, from the next second on; raises ``StateError``.
+
+        Scores of the next seconds differ from those of the process that saved it by less than
+        0.1 spreads of each column.
+        """
+        if tree:
+            self._saved = SavedScore.of(tree, self.settings)
+            self.age = self._saved.age
 
     def baseline(self) -> Floats:
         """Return the normal level of each column in base units; NaN before there is a history."""
         if self.ranges is None:
             return np.full(len(self.columns), np.nan)
-        return self._baseline
+        return self._normal.baseline
 
     def highest(self) -> Floats:
         """Return the highest level that each column sustained for 2 of 3 s, in base units.
@@ -172,8 +211,8 @@ class LiveScore:
             return np.full(len(self.columns), np.inf)
         before = self._learner.new_levels.before
         if before is None:
-            return self._highest
-        highest = self._highest.copy()
+            return self._normal.highest
+        highest = self._normal.highest.copy()
         highest[before.columns] = before.highest
         return highest
 
@@ -184,19 +223,7 @@ class LiveScore:
         a case this is what was normal before it.  For a column in a learned new level it is that
         level.  Before there is a history no value deviates from it.
         """
-        state = self._columns
-        own: Floats32 = np.zeros((2, columns.size), np.float32)
-        if self.ranges is None:
-            highest, baseline = np.full(columns.size, np.inf), np.full(columns.size, np.nan)
-        else:
-            positions = state.positions[columns]
-            active = positions >= 0
-            own[:, active] = self._learner.baseline.own_excess[1][:, positions[active]]
-            highest, baseline = self._highest[columns], self._baseline[columns]
-        labels = tuple(state.plan.labels[column] for column in columns)
-        return ColumnReference(
-            labels, self._bounds(columns), own, highest, baseline, self.thresholds
-        )
+        return self._normal.reference(self._columns, self._learner.baseline, columns)
 
     def deviation(self, reference: ColumnReference) -> Floats32:
         """Return how far this second is from a reference: weighted excess of its columns (n,).
@@ -262,16 +289,7 @@ class LiveScore:
         columns = self._learner.given_up()
         if not columns.size:
             return
-        state, baseline = self._columns, self._learner.baseline
-        positions = state.positions[columns]
-        before = ColumnsBefore(
-            columns=columns,
-            quantiles=baseline.history.quantiles(positions),
-            bounds=self._bounds(columns).transpose(2, 0, 1),
-            own_excess=baseline.own_excess[..., positions].transpose(2, 0, 1),
-            highest=self._highest[columns],
-            thresholds=self.thresholds[state.whole.subsystems[columns]],
-        )
+        before = self._normal.before(self._columns, self._learner.baseline, columns)
         self._learner.new_levels.add(before)
 
     def _follow_new_levels(self) -> frozenset[Subsystem]:
@@ -295,31 +313,11 @@ class LiveScore:
         np.minimum.at(thresholds, whole.subsystems[columns], before.thresholds)
         return frozenset(_SUBSYSTEMS[number] for number in np.flatnonzero(means > thresholds))
 
-    def _bounds(self, columns: Indices) -> Floats32:
-        """Return the bounds (views, 4, n) of these columns; before there is a history no limits."""
-        bounds = np.empty((len(self.settings.views), 4, columns.size), np.float32)
-        if self.ranges is None:
-            bounds[:, 0], bounds[:, 1], bounds[:, 2:] = np.inf, -np.inf, 1.0
-            return bounds
-        state = self._columns
-        bounds[:, :2] = state.all_scaled_levels[columns]
-        bounds[:, 2:] = self._floors[:, None, None]
-        positions = state.positions[columns]
-        active = positions >= 0
-        bounds[..., active] = self.ranges.bounds[..., positions[active]]
-        return bounds
-
     def _due(self, period: int) -> bool:
         return (self.age + self._phase) % period == 0
 
     def _fit(self) -> None:
-        history = self._learner.baseline.history
-        if len(history) < _MIN_HISTORY:
-            return
-        self.ranges, active = history.ranges(), self._columns.active
-        self._baseline, self._highest = self._baseline.copy(), self._highest.copy()
-        self._baseline[active] = _six_digits(self._scaling.base_units(self.ranges.middle))
-        self._highest[active] = self._scaling.base_units(self.ranges.high[_SIGNATURE_VIEW])
+        self._normal.fit(self._learner.baseline, self._columns)
 
     @property
     def _columns(self) -> ConstantColumns:
@@ -335,9 +333,7 @@ class LiveScore:
         """Adopt the columns of this second's table; a new column was 0 before."""
         previous = self._state
         if previous is None:
-            self._state = ConstantColumns.none(second, self.settings)
-            self._learner.start(len(self.columns))
-            self._missing.start(len(self.columns))
+            self._start(second)
         elif second.plan is not previous.plan:
             self._state = previous.for_table(second, self.settings)
             source = self._state.source(previous)
@@ -349,9 +345,30 @@ class LiveScore:
         # another table may mean other workloads, whose sample joins the history again
         for views in self._learner.regimes.enter(workloads(second.plan.channels)):
             self._learner.baseline.history.append(views)
-        self._highest = self._columns.rounded_levels()
-        self._baseline = _six_digits(self._highest)
+        self._normal.adopt_table(self._columns)
         self._fit()
+
+    def _start(self, second: Second) -> None:
+        """Start with the columns of the first second, and with what was saved, if it fits them."""
+        saved, self._saved = self._saved, None
+        self._state = ConstantColumns.none(second, self.settings)
+        if saved is not None and saved.columns.fits(self._state.whole):
+            self._continue(second, saved)
+        else:
+            if saved is not None:
+                log.warning("the node has another size now: its saved baseline is dropped")
+                self.age = 0
+            self._learner.start(len(self.columns))
+        self._missing.start(len(self.columns))
+
+    def _continue(self, second: Second, saved: SavedScore) -> None:
+        columns = ConstantColumns.restored(second, self.settings, saved.columns)
+        active = previous_indices(columns.labels, saved.columns.active)
+        column_map = ColumnMap(active, columns.scaled_levels)
+        self._state, self._learner, self._views = columns, saved.learner, saved.views(self.settings)
+        self._views.remap(column_map)
+        self._learner.adopt_table(previous_indices(columns.plan.labels, saved.columns.labels))
+        self._learner.remap(column_map)
 
     def _activate(self, columns: ConstantColumns) -> None:
         """Continue with another set of active columns of the same table."""
@@ -364,8 +381,7 @@ class LiveScore:
         column_map = self._columns.column_map(previous)
         self._views.remap(column_map)
         self._learner.remap(column_map)
-        if self.ranges is not None:
-            self.ranges = self.ranges.remap(column_map, self._floors)
+        self._normal.remap(column_map)
 
     def _is_half_known(self) -> bool:
         return 2 * len(self._learner.baseline.history) >= self.settings.keep
@@ -375,11 +391,3 @@ class LiveScore:
         level, calm = self._learner.constant(self._columns.active)
         again = self._due(_CONSTANT_AGAIN)
         self._activate(self._columns.deactivate(calm, values, level, again=again))
-
-
-def _six_digits(values: Floats) -> Floats:
-    """Round to six significant digits, as the seventh is noise of single precision."""
-    with np.errstate(divide="ignore"):
-        unit = 10.0 ** np.clip(np.floor(np.log10(np.abs(values))) - 5, -300, 300)
-    rounded: Floats = np.round(values / unit) * unit
-    return rounded

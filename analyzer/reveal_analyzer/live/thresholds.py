@@ -11,6 +11,7 @@ from reveal_analyzer.arrays import Bools, Floats
 from reveal_analyzer.kernels import backend
 from reveal_analyzer.kernels.live import RecentScores
 from reveal_analyzer.live.settings import LiveSettings
+from reveal_analyzer.state.tree import StateTree, finite_array
 from reveal_contract.metric import Subsystem
 
 _MIN_SCORES = 10  # scores below which the thresholds stay at the limit
@@ -44,12 +45,29 @@ class Thresholds:
         moved = backend.current().insert_scores(self._scores, scores, slot, known)
         self._count += 1
         known = min(self._count, keep)
-        if moved and known >= _MIN_SCORES:
-            # the 98th percentile
-            rank = max(known - 1 - _scores_above(known), 0)
-            self._update(self._scores.ordered[:, rank])
+        if moved:
+            self._adapt(known)
 
-    def _update(self, healthy: Floats) -> None:
+    def save(self) -> StateTree:
+        """Return the scores that are known, oldest first."""
+        known = min(self._count, self._settings.keep)
+        slots = np.arange(self._count - known, self._count) % self._settings.keep
+        return {"scores": self._scores.ring[:, slots].astype(np.float16)}
+
+    def restore(self, tree: StateTree) -> None:
+        """Continue with saved scores; the settings of now decide what follows from them."""
+        scores = finite_array(tree, "scores", np.float64, (len(self.values), None))
+        scores = scores[:, -self._settings.keep :]
+        self._count = known = scores.shape[1]
+        self._scores.ring[:, :known] = scores
+        self._scores.ordered[:, :known] = np.sort(scores, axis=1)
+        self._adapt(known)
+
+    def _adapt(self, known: int) -> None:
+        """Adapt the thresholds to the 98th percentile of so many known scores."""
+        if known < _MIN_SCORES:
+            return
+        healthy = self._scores.ordered[:, max(known - 1 - _scores_above(known), 0)]
         high = healthy.tolist()
         if high != self._healthy:  # most scores that come and leave are lower: nothing to do
             self._healthy = high

@@ -37,6 +37,11 @@ class SustainedViews:
         self._slot = (self._slot + 1) % self._depth
         return out
 
+    def recent(self) -> Floats32:
+        """Return the seconds that are known, oldest first: (seconds, columns)."""
+        slots = (self._slot - self._seconds + np.arange(self._seconds)) % self._depth
+        return self._ring[slots]
+
     def reset(self) -> None:
         """Drop all seconds, as no view may span a gap."""
         self._seconds = self._slot = 0
