@@ -24,7 +24,7 @@ from reveal_analyzer.hypotheses.signatures import (
 )
 from reveal_analyzer.live.discards import Discards
 from reveal_analyzer.live.job_starts import JobStarts
-from reveal_analyzer.live.score import LiveScore, Scored
+from reveal_analyzer.live.score import OPTIONAL, LiveScore, Scored
 from reveal_analyzer.live.settings import live_settings
 from reveal_analyzer.paper.fit_budget import FitBudget
 from reveal_analyzer.paper.methods import PaperMethods
@@ -50,7 +50,7 @@ _LASTS_NOTE = (
 )
 
 # sections of the saved state that are left out, in this order, if it is too large
-OPTIONAL_STATE: tuple[Path, ...] = (("live", "regimes"), ("live", "before"))
+OPTIONAL_STATE: tuple[Path, ...] = tuple(("live", *path) for path in OPTIONAL)
 # how the node is when nothing is wrong; jobs may be others in another scan
 _BASELINE = frozenset({"live", "job_starts"})
 
@@ -164,6 +164,7 @@ class NodeAnalyzer:
     def restore_baseline(self, tree: StateTree) -> None:
         """Start from how the node was, without its open findings; raises ``StateError``."""
         self._restore(tree, {n: p for n, p in self._stateful().items() if n in _BASELINE})
+        self._live.reset_recent()  # its last seconds are not those just before the next one
 
     @staticmethod
     def _restore(tree: StateTree, parts: Mapping[str, Stateful]) -> None:
@@ -173,7 +174,12 @@ class NodeAnalyzer:
 
     def _stateful(self) -> dict[str, Stateful]:
         """Return the parts whose state is saved, in the order in which they are restored."""
-        return {"clock": self._clock, "job_starts": self._job_starts, "jobs": self._jobs}
+        return {
+            "clock": self._clock,
+            "job_starts": self._job_starts,
+            "jobs": self._jobs,
+            "live": self._live,
+        }
 
     @property
     def learning(self) -> bool:

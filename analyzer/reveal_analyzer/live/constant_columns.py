@@ -8,6 +8,7 @@ is constant again.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -18,10 +19,19 @@ from reveal_analyzer.derive.columns import Column, ColumnPlan, previous_indices
 from reveal_analyzer.derive.deriver import Second
 from reveal_analyzer.kernels import backend
 from reveal_analyzer.live.column_map import ColumnMap, positions
-from reveal_analyzer.live.scaling import ColumnScaling
+from reveal_analyzer.live.scaling import Capacity, ColumnScaling
 from reveal_analyzer.live.settings import LiveSettings
-from reveal_analyzer.state.tree import StateError, StateTree, array, finite_array, texts
+from reveal_analyzer.state.tree import (
+    StateError,
+    StateTree,
+    array,
+    finite_array,
+    integer,
+    number,
+    texts,
+)
 
+_SAME_SIZE = 0.1  # relative difference of memory up to which a saved scale is used
 MIN_COLUMNS = 16  # columns set constant together: fewer do not pay for moving the others
 
 
@@ -33,20 +43,23 @@ class SavedColumns:
     constant: Bools
     reactivated: Bools
     level: Floats
-    capacity: Floats
+    capacity: Capacity
 
     @classmethod
     def of(cls, tree: StateTree) -> SavedColumns:
         labels = texts(tree, "labels")
         if not labels or len(set(labels)) < len(labels):
             raise StateError("'labels' are none, or not unique")
+        memory = number(tree, "memory")
+        if memory <= 0:
+            raise StateError("'memory' is not positive")
         shape = (len(labels),)
         return cls(
             labels,
             array(tree, "constant", np.bool_, shape),
             array(tree, "reactivated", np.bool_, shape),
             finite_array(tree, "level", np.float64, shape),
-            finite_array(tree, "capacity", np.float64, (2,)),
+            (memory, integer(tree, "cpus", least=1)),
         )
 
     @property
@@ -55,8 +68,9 @@ class SavedColumns:
         return tuple(self.labels[index] for index in np.flatnonzero(~self.constant))
 
     def fits(self, scaling: ColumnScaling) -> bool:
-        """Return whether values of these columns are scaled alike on this node."""
-        return bool(np.allclose(self.capacity, (scaling.memory, scaling.cpus), rtol=1e-3))
+        """Return whether the node has about the size that it had."""
+        memory, cpus = self.capacity
+        return math.isclose(memory, scaling.memory, rel_tol=_SAME_SIZE) and cpus == scaling.cpus
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,9 +91,11 @@ class ConstantColumns:
     scaling: ColumnScaling
 
     @classmethod
-    def none(cls, second: Second, settings: LiveSettings) -> ConstantColumns:
-        """Return the state in which all columns are active."""
-        whole, width = ColumnScaling(second, settings), len(second.plan.columns)
+    def none(
+        cls, second: Second, settings: LiveSettings, capacity: Capacity | None = None
+    ) -> ConstantColumns:
+        """Return the state in which all columns are active, for a node of this second's size."""
+        whole, width = ColumnScaling(second, settings, capacity), len(second.plan.columns)
         constant, reactivated = np.zeros(width, np.bool_), np.zeros(width, np.bool_)
         return cls(
             second.plan, whole, constant, reactivated, np.zeros(width), np.arange(width), whole
@@ -129,7 +145,7 @@ class ConstantColumns:
         cls, second: Second, settings: LiveSettings, saved: SavedColumns
     ) -> ConstantColumns:
         """Return the state for a second's columns from saved ones; new columns are active."""
-        result = cls.none(second, settings)
+        result = cls.none(second, settings, saved.capacity)
         source = previous_indices(result.plan.labels, saved.labels)
         known = source >= 0
         constant, reactivated = saved.constant[source] & known, saved.reactivated[source] & known
@@ -143,7 +159,8 @@ class ConstantColumns:
             "constant": self.constant,
             "reactivated": self.reactivated,
             "level": self.level,
-            "capacity": np.array([self.whole.memory, self.whole.cpus]),
+            "memory": self.whole.memory,
+            "cpus": self.whole.cpus,
         }
 
     def source(self, previous: ConstantColumns) -> Indices:

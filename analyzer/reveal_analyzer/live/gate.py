@@ -64,12 +64,14 @@ class ColumnGate:
     @property
     def lasting(self) -> Bools:
         """Return the columns that have been out for too long for noise."""
-        return self._run > self._settings.transient
+        lasting: Bools = self._run > self._settings.transient
+        return lasting
 
     @property
     def begins_to_last(self) -> Bools:
         """Return the columns of which it shows in this second."""
-        return self._run == self._settings.transient + 1
+        begins: Bools = self._run == self._settings.transient + 1
+        return begins
 
     def reset(self, columns: Indices) -> None:
         """Count these columns as in order."""
@@ -132,4 +134,5 @@ class ScoreGate:
     @property
     def begins_to_last(self) -> Bools:
         """Return the subsystems of which it shows in this second."""
-        return self._run == self._settings.transient + 1
+        begins: Bools = self._run == self._settings.transient + 1
+        return begins

@@ -27,7 +27,7 @@ def resample(quantiles: Floats32, count: int) -> Floats32:
     low, high = quantiles[..., left], quantiles[..., left + 1]
     # exact at both ends; rounding between them must not leave the order
     ordered = np.clip(low * (np.float32(1.0) - share) + high * share, low, high)
-    result = np.empty_like(ordered)
+    result: Floats32 = np.empty_like(ordered)
     result[..., _order(count)] = ordered
     return result
 

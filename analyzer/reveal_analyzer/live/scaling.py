@@ -19,14 +19,17 @@ _MEMORY_UNKNOWN = 16 << 30  # bytes
 _ACTIVITY_SHARE = 0.75  # of the least threshold
 _SUBSYSTEMS = tuple(Subsystem)
 _GroupKey = tuple[Subsystem, str]
+Capacity = tuple[float, int]  # bytes of memory and number of CPUs
 
 
 class ColumnScaling:
     """How values of a set of columns are scaled, weighted and pooled on a node of this size."""
 
-    def __init__(self, second: Second, settings: LiveSettings) -> None:
+    def __init__(
+        self, second: Second, settings: LiveSettings, capacity: Capacity | None = None
+    ) -> None:
         columns = second.plan.columns
-        self.memory, self.cpus = _capacity(second)
+        self.memory, self.cpus = capacity or _capacity(second)
         self._quantum = quanta(columns, self.memory, self.cpus)
         self.weights = harm_weights(columns, settings)
         self.subsystems: Indices = subsystem_indices(columns)
@@ -148,7 +151,7 @@ def _table(groups: list[_GroupKey], width: int) -> Indices:
     return table
 
 
-def _capacity(second: Second) -> tuple[float, int]:
+def _capacity(second: Second) -> Capacity:
     """Return bytes of memory and number of CPUs, from the channels themselves.
 
     Large hosts have no channel for each CPU; recordings of older collectors no ``cpu.online``.

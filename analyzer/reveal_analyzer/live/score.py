@@ -188,8 +188,8 @@ class LiveScore:
     def restore(self, tree: StateTree) -> None:
         """Continue with what was saved, from the next second on; raises ``StateError``.
 
-        Scores of the next seconds differ from those of the process that saved it by less than
-        0.1 spreads of each column.
+        The excess of a column in the next seconds is that of the process that saved it, up to 2 %
+        and 0.3 spreads: values are rounded, and seconds in quarantine are not saved.
         """
         if tree:
             self._saved = SavedScore.of(tree, self.settings)

