@@ -59,7 +59,8 @@ class ColumnGate:
     @property
     def given_up(self) -> Bools:
         """Return the columns whose level begins to be learned with this second."""
-        return self.seconds == self._settings.give_up + 1
+        given_up: Bools = self.seconds == self._settings.give_up + 1
+        return given_up
 
     @property
     def lasting(self) -> Bools:

@@ -193,7 +193,8 @@ def _deviating(scored: ScoredSecond, over: Bools) -> Bools:
 
     In a subsystem over its threshold any excess counts, elsewhere one of more than a spread.
     """
-    out: Bools = (scored.suppressed[:2] > UNIT).any(axis=0)
-    if over.any():
-        out |= over[scored.subsystems] & (scored.outside > ZERO).any(axis=0)
-    return out
+    far: Bools = (scored.suppressed[:2] > UNIT).any(axis=0)
+    if not over.any():
+        return far
+    outside: Bools = (scored.outside > ZERO).any(axis=0)
+    return far | (outside & over[scored.subsystems])
