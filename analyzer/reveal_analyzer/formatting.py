@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import math
 
-from reveal_contract.metric import Kind
+from reveal_contract.metric import Kind, Metric, Scope
 
 _TIME_STEPS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"))
 _BYTE_STEPS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 _COUNT_STEPS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+# features of columns, as findings name them
+_CHANGE, _LARGEST, _TOTAL = "mean_change", "maximum", "sum_values"
+# counted for each task or request, of which many wait at once
+_SUMMED = frozenset({
+    "cpu.run_delay", "cpu.subject.usage", "cpu.subject.throttled_time",
+    "storage.disk.read_time", "storage.disk.write_time", "storage.disk.queue_time",
+    "storage.disk.discard_time", "storage.disk.flush_time",
+})  # fmt: skip
 
 _SIGNS = {"Hz": "Hz", "watts": " W", "joules": " J", "celsius": " C", "events/s": "/s"}
 
@@ -27,6 +36,31 @@ def human(value: float, unit: str, kind: Kind) -> str:
     if unit == "joules" and rate:
         unit, rate = "watts", ""  # a joule a second
     return _stepped(value, _COUNT_STEPS, "").rstrip() + _SIGNS.get(unit, "") + rate
+
+
+def amount(metric: Metric, feature: str, instance: str, value: float) -> str:
+    """Return the value of a feature of a metric: ``38 %``, ``1.8 s/s``, ``-286 MiB/s``.
+
+    Time per second is a share where one clock counts it: a stalled host, a throttled GPU.  A sum
+    over CPUs, tasks or requests may exceed all the time: it is seconds a second.
+    """
+    if feature == _CHANGE:
+        return f"{human(value, metric.unit, Kind.GAUGE)}/s"
+    if is_summed_time(metric, feature, instance):
+        return f"{human(value, 'ns', Kind.GAUGE)}/s"
+    return human(value, metric.unit, Kind.COUNTER if is_time(metric) else metric.kind)
+
+
+def is_time(metric: Metric) -> bool:
+    """Return whether a metric is time per second: a counter of time, or computed from one."""
+    of_counters = metric.kind is Kind.RATIO and metric.name.startswith("cpu.")
+    return metric.unit == "ns" and (metric.kind is Kind.COUNTER or of_counters)
+
+
+def is_summed_time(metric: Metric, feature: str, instance: str) -> bool:
+    """Return whether a feature adds up time over CPUs, tasks or requests."""
+    of_cpus = metric.scope is Scope.CPU and feature != _LARGEST and not instance
+    return is_time(metric) and (of_cpus or feature == _TOTAL or metric.name in _SUMMED)
 
 
 def decimal(value: float) -> str:

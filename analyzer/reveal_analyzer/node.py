@@ -33,8 +33,8 @@ from reveal_analyzer.selection.applied import NO_SELECTION, AppliedSelection
 from reveal_analyzer.state.codec import Path
 from reveal_analyzer.state.tree import Stateful, StateTree, integer, number, octets, section
 from reveal_analyzer.stream.clock_steps import ClockSteps
-from reveal_analyzer.subjects.culprits import SubjectHistory
 from reveal_analyzer.subjects.directory import SubjectSource, no_subjects
+from reveal_analyzer.subjects.history import SubjectHistory
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.finding import FindingUpdate, Method
 from reveal_contract.metric import Subsystem

@@ -12,7 +12,7 @@ from heartbeatbench.step_log import Steps
 from reveal_analyzer.heartbeat.findings import JobMonitor
 from reveal_analyzer.heartbeat.reference import REFERENCE_S, WINDOWS
 from reveal_analyzer.heartbeat.tracker import StepTime
-from reveal_analyzer.subjects.culprits import SubjectHistory
+from reveal_analyzer.subjects.history import SubjectHistory
 from reveal_contract.channels import ChannelTable
 from reveal_contract.wire import Message
 

@@ -10,12 +10,11 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.table import Column
 from rich.text import Text
 
-from reveal_analyzer.formatting import human
+from reveal_analyzer.formatting import amount
 from reveal_cli.options import format_duration
 from reveal_cli.terminal import grid, table
 from reveal_contract import catalogue
-from reveal_contract.finding import Evidence, Finding, Resolution, Severity
-from reveal_contract.metric import Kind
+from reveal_contract.finding import Evidence, Finding, FindingScope, Pod, Resolution, Severity
 
 # on a narrower terminal a finding is a list of its fields
 _TABLE_WIDTH = 100
@@ -65,7 +64,7 @@ class FindingsTable:
             "SEVERITY": Text(finding.severity.value, style=_STYLES[finding.severity]),
             "STATE": state_text(finding),
             "CLAIM": _claim_with_impact(finding),
-            "SUBJECT": subject_text(finding),
+            "SUBJECT": _subject_with_share(finding),
             "EVIDENCE": "\n".join(map(evidence_text, evidence)),
         }
 
@@ -93,10 +92,25 @@ def state_text(finding: Finding) -> str:
 
 
 def subject_text(finding: Finding) -> str:
-    """Return the subject that causes the finding, or "-" where none was identified."""
-    if finding.pods:
-        return f"{finding.pods[0].namespace}/{finding.pods[0].name}"
-    return finding.subjects[0].name if finding.subjects else "-"
+    """Return the subject that causes the finding, or "-" where none was identified.
+
+    A subject that is only there counts if the finding is about it: a job whose steps take longer,
+    or the work of a node that differs from others.
+    """
+    first = finding.foremost
+    if first is None and (_is_about_job(finding) or finding.scope is FindingScope.CROSS_NODE):
+        first = finding.pods[0] if finding.pods else next(iter(finding.subjects), None)
+    if isinstance(first, Pod):
+        return f"{first.namespace}/{first.name}"
+    return first.name if first else "-"
+
+
+def _subject_with_share(finding: Finding) -> str:
+    """Return the subject that causes the finding, and its share of which metric."""
+    first, subject = finding.foremost, subject_text(finding)
+    if first is None or not finding.share_metric:
+        return subject
+    return f"{subject}\n{first.share_percent} % of {finding.share_metric}"
 
 
 def claim_text(finding: Finding) -> str:
@@ -118,10 +132,8 @@ def _local(ns: int) -> datetime:
 def _amount(number: str, evidence: Evidence) -> str:
     """Return a decimal string with a readable unit; unchanged where it is not a plain amount."""
     try:
-        row = catalogue.find(evidence.metric)
-        # a ratio of times is displayed as a share, like the counters it is computed from
-        kind = row.kind if row.kind is Kind.GAUGE else Kind.COUNTER
-        return human(float(number), row.unit, kind)
+        metric = catalogue.find(evidence.metric)
+        return amount(metric, evidence.feature, evidence.instance, float(number))
     except (catalogue.UnknownMetricError, ValueError):
         return f"{number} {evidence.unit}".rstrip()
 
@@ -129,9 +141,15 @@ def _amount(number: str, evidence: Evidence) -> str:
 def _claim_with_impact(finding: Finding) -> str:
     """Return the claim and the slowdown of the job that lost most, unless the claim states it."""
     impact = finding.impact
-    if impact is None or finding.claim.startswith(f"Steps of {impact.subject} "):
+    if impact is None or _is_about_job(finding):
         return finding.claim
     return (
         f"{finding.claim}; steps of {impact.subject} take {impact.slowdown_percent:.1f} % longer"
         f" ({impact.low_percent:.1f} to {impact.high_percent:.1f})"
     )
+
+
+def _is_about_job(finding: Finding) -> bool:
+    """Return whether the finding is the slowdown of a job, and not one that slows a job down."""
+    impact = finding.impact
+    return impact is not None and finding.claim.startswith(f"Steps of {impact.subject} ")

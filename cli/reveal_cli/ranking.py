@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from reveal_analyzer.derive.columns import Column
-from reveal_analyzer.formatting import decimal, human
+from reveal_analyzer.formatting import amount, decimal
 from reveal_analyzer.offline.recording_table import RecordingTable
 from reveal_analyzer.tables.findings import percent
 from reveal_analyzer.tables.ingest.subsystems import subsystem_of
@@ -22,7 +22,7 @@ from reveal_cli.errors import CliError
 from reveal_cli.table_input import NodeInput
 from reveal_cli.time_spans import TimeRange, resolve
 from reveal_contract.finding import rfc3339
-from reveal_contract.metric import Kind, Subsystem
+from reveal_contract.metric import Subsystem
 
 
 @dataclass(frozen=True)
@@ -175,11 +175,11 @@ def _baseline(path: Path | None, healthy: Mapping[str, RecordingTable], node: st
 def _metric_of_column(node: str, row: MetricRank, column: Column) -> RankedMetric:
     metric = column.metric
     instance = f"{{{column.instance}}}" if column.instance else ""
-    # a ratio of times is displayed as a share, like the counters it is computed from
-    kind = metric.kind if metric.kind is Kind.GAUGE else Kind.COUNTER
-    texts = human(row.value, metric.unit, kind), human(row.baseline, metric.unit, kind)
+    value, baseline = (
+        amount(metric, column.feature, column.instance, each) for each in (row.value, row.baseline)
+    )
     name = f"{metric.name}{instance}"
-    return _metric(node, row, name, column.feature, metric.subsystem, texts)
+    return _metric(node, row, name, column.feature, metric.subsystem, (value, baseline))
 
 
 def _metric(

@@ -171,9 +171,9 @@ class Impact:
 class Finding:
     """An episode with its attribution; its rows have camelCase keys.
 
-    ``pods`` and ``subjects`` cause it, the largest share first.  ``victims`` suffer from it
-    (``namespace/name`` of a pod), where a known cause says how to recognize them.  ``resolution``
-    says why a resolved finding ended.
+    ``pods`` and ``subjects`` cause it, the one that explains most first; their shares are of
+    ``share_metric``.  ``victims`` suffer from it (``namespace/name`` of a pod), where a known cause
+    says how to recognize them.  ``resolution`` says why a resolved finding ended.
     """
 
     id: str
@@ -200,6 +200,14 @@ class Finding:
     impact: Impact | None = None
     victims: tuple[str, ...] = ()
     resolution: Resolution = Resolution.NONE
+    share_metric: str = ""
+
+    @property
+    def foremost(self) -> Pod | Subject | None:
+        """The pod or subject that explains most of the finding; None if no one is known to."""
+        first: list[Pod | Subject] = [*self.pods[:1], *self.subjects[:1]]
+        known = [each for each in first if each.confidence is not Confidence.CO_LOCATED]
+        return max(known, key=lambda each: abs(each.change_percent), default=None)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSONL row: camelCase keys as in the AnomalyReport, times in RFC 3339."""
@@ -234,6 +242,8 @@ class Finding:
             row["peers"] = _camel(self.peers)
         if self.victims:
             row["victims"] = list(self.victims)
+        if self.share_metric:
+            row["shareMetric"] = self.share_metric
         return row
 
 

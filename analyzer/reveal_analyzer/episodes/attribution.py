@@ -6,20 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-
-from reveal_analyzer.derive.columns import Column
+from reveal_analyzer.episodes.claim_text import column_claim, rule_claim
+from reveal_analyzer.episodes.evidence import evidence, evidence_columns
 from reveal_analyzer.episodes.trace import Trace
 from reveal_analyzer.episodes.tracker import Episode
-from reveal_analyzer.formatting import decimal, human
 from reveal_analyzer.hypotheses import choice
 from reveal_analyzer.hypotheses.choice import Cause, EpisodeEvidence
 from reveal_analyzer.hypotheses.model import HypothesisRule
-from reveal_analyzer.hypotheses.signatures import ColumnStats
-from reveal_analyzer.subjects.culprits import CulpritQuery, NamedSubjects, SubjectHistory
-from reveal_contract import severity
+from reveal_analyzer.subjects.case_subjects import CaseSubjects
+from reveal_analyzer.subjects.culprits import CulpritQuery
+from reveal_analyzer.subjects.history import SubjectHistory
+from reveal_analyzer.subjects.named import NamedSubjects
+from reveal_contract import catalogue, severity
 from reveal_contract.finding import (
-    Evidence,
     Finding,
     Hypothesis,
     Method,
@@ -28,19 +27,20 @@ from reveal_contract.finding import (
     finding_id,
 )
 
-_MOST_EVIDENCE = 10
-_LEAST_WEIGHT = 0.5  # spreads; a column that weighs less is no evidence
 # percent of confidence
 _CERTAIN = 95
 _SCORED = 55  # a score above its threshold
 _BY_HEIGHT, _BY_METHOD = 20, 8
 _MOST = 99
-_UNKNOWN_VALUE = "much"
 
 
 @dataclass(frozen=True)
 class EpisodeRecord:
-    """Everything known about one episode when a finding is made of it."""
+    """Everything known about one episode when a finding is made of it.
+
+    ``subjects`` is what the case keeps about subjects, None for one that is only suspected.
+    ``active`` are the starts of its latest active seconds, in order.
+    """
 
     node: str
     episode: Episode
@@ -49,6 +49,8 @@ class EpisodeRecord:
     state: State
     resolved_ns: int | None = None
     notes: tuple[str, ...] = ()
+    subjects: CaseSubjects | None = None
+    active: Sequence[int] = ()
 
 
 class Attribution(NamedTuple):
@@ -74,7 +76,7 @@ def finding(record: EpisodeRecord, attribution: Attribution, history: SubjectHis
     """
     episode, (cause, culprits) = record.episode, attribution
     rule = cause.rule
-    columns = _evidence_columns(record, rule)
+    columns = evidence_columns(record.trace, rule, episode.matches)
     score = 100 if episode.matches else round(100 * episode.peak / (1 + episode.peak))
     return Finding(
         id=finding_id(record.node, episode.subsystem, episode.first_ns),
@@ -91,12 +93,19 @@ def finding(record: EpisodeRecord, attribution: Attribution, history: SubjectHis
         evidence=tuple(evidence(record.trace, index) for index in columns),
         pods=culprits.pods,
         subjects=culprits.subjects,
-        victims=_victims(record, rule, culprits, history),
+        share_metric=culprits.metric,
+        victims=_victims(record, rule, history),
         score_percent=score,
         confidence_percent=_confidence(record),
         resolved_ns=record.resolved_ns,
-        notes=(*record.notes, *_explained(cause)),
+        notes=(*record.notes, *_subject_notes(record), *_explained(cause)),
     )
+
+
+def claim(record: EpisodeRecord, attribution: Attribution) -> str:
+    """Return the claim of an episode without its culprit."""
+    rule = attribution.cause.rule
+    return _claim(record, rule, evidence_columns(record.trace, rule, record.episode.matches), "")
 
 
 def is_symptom_of(
@@ -118,23 +127,37 @@ def _culprits(record: EpisodeRecord, cause: Cause, history: SubjectHistory) -> N
     """Return the subjects whose change points to the cause."""
     rule = cause.rule
     # an empty list, unlike none, says that no process is at fault: hardware, for example
-    if rule and rule.subjects == ():
+    if record.subjects is None or (rule and rule.subjects == ()):
         return NamedSubjects()
     metrics = rule.subjects or () if rule else ()
-    query = CulpritQuery(metrics, cause.subsystem, rule.subjects_fell if rule else False)
-    return history.culprits(query, record.episode.first_ns, record.episode.last_ns)
+    fell = rule.subjects_fell if rule else False
+    levels = _level_metrics(rule) if rule else frozenset()
+    query = CulpritQuery(metrics, cause.subsystem, fell, levels)
+    return record.subjects.culprits(history, query, record.active)
+
+
+def _level_metrics(rule: HypothesisRule) -> frozenset[str]:
+    """Return the subject metrics whose level by itself is the rule's certain signature."""
+    certain = rule.certain
+    if certain is None:
+        return frozenset()
+    absolute = [item for item in (*certain.conditions, *certain.any) if not item.times]
+    groups = {catalogue.find(item.metric).metric_group for item in absolute}
+    return frozenset(
+        metric for metric in rule.subjects or () if catalogue.find(metric).metric_group in groups
+    )
 
 
 def _victims(
-    record: EpisodeRecord,
-    rule: HypothesisRule | None,
-    culprits: NamedSubjects,
-    history: SubjectHistory,
+    record: EpisodeRecord, rule: HypothesisRule | None, history: SubjectHistory
 ) -> tuple[str, ...]:
-    if not rule or not rule.victims:
+    if record.subjects is None or rule is None:
         return ()
-    victims = history.victims(rule.victims, record.episode.first_ns, record.episode.last_ns)
-    return tuple(name for name in victims if name not in culprits.names)
+    return record.subjects.victims(history, rule.victims, record.active)
+
+
+def _subject_notes(record: EpisodeRecord) -> tuple[str, ...]:
+    return record.subjects.notes if record.subjects else ()
 
 
 def _explained(cause: Cause) -> tuple[str, ...]:
@@ -142,113 +165,17 @@ def _explained(cause: Cause) -> tuple[str, ...]:
     return (f"also observed, as its symptom: {names}",) if names else ()
 
 
-def _evidence_columns(record: EpisodeRecord, rule: HypothesisRule | None) -> list[int]:
-    """Return the indices of the columns to list as evidence, at most one per metric group.
-
-    Columns of the cause come first, then those of other signatures, then by weight; symptoms of
-    the cause come last.
-    """
-    stats = record.trace.stats
-    if not stats.columns:
-        return []
-    weights = record.trace.weights
-    by_weight = np.argsort(-weights, kind="stable")
-    ranked = [int(index) for index in by_weight if weights[index] > _LEAST_WEIGHT]
-    order = [*_cause_columns(record, rule), *_signature_columns(record), *ranked]
-    symptoms = {symptom.metric for symptom in rule.symptoms} if rule else set()
-    order.sort(key=lambda index: stats.columns[index].metric.name in symptoms)
-    chosen: dict[str, int] = {}
-    for index in order:
-        column = stats.columns[index]
-        chosen.setdefault(f"{column.metric.metric_group}{column.instance}", index)
-    return list(chosen.values())[:_MOST_EVIDENCE]
-
-
-def _cause_columns(record: EpisodeRecord, rule: HypothesisRule | None) -> list[int]:
-    """Return the columns of the cause's signature, and expected ones that left their baseline."""
-    if rule is None:
-        return []
-    stats = record.trace.stats
-    return _signature_columns(record, rule) + [
-        int(index)
-        for expectation in rule.expects
-        for index in stats.indices(expectation)
-        if stats.excess[:, index].max() > 1.0
-    ]
-
-
-def _signature_columns(record: EpisodeRecord, rule: HypothesisRule | None = None) -> list[int]:
-    """Return the columns that met the conditions of one signature, or of all that matched."""
-    matches = record.episode.matches
-    if rule is None:
-        chosen = list(matches.values())
-    else:
-        chosen = [matches[rule.name]] if rule.name in matches else []
-    stats = record.trace.stats
-    indices = [stats.index_of(column) for match in chosen for column in match.columns]
-    return [index for index in indices if index is not None]
-
-
-def evidence(trace: Trace, index: int) -> Evidence:
-    """Return the line of evidence of one column of an episode."""
-    stats = trace.stats
-    column = stats.columns[index]
-    value, baseline = float(stats.values[index]), float(trace.baseline[index])
-    rose = value >= baseline or bool(np.isnan(baseline))
-    return Evidence(
-        metric=column.metric.name,
-        feature=column.feature,
-        instance=column.instance,
-        value=decimal(value),
-        baseline=decimal(baseline),
-        unit=_unit(column),
-        direction="up" if rose else "down",
-        known_as=column.metric.origin,
-    )
-
-
-def _unit(column: Column) -> str:
-    is_rate = column.metric.kind == "counter" or column.feature == "mean_change"
-    return f"{column.metric.unit}/s" if is_rate else column.metric.unit
-
-
 def _claim(
     record: EpisodeRecord, rule: HypothesisRule | None, columns: Sequence[int], culprit: str
 ) -> str:
-    """Return one sentence that rests on the evidence."""
-    suffix = f" ({culprit})" if culprit else ""
-    if rule:
-        return _capitalized(rule.claim.format(value=_claim_value(record, rule))) + suffix
-    if not columns:
-        return f"{record.episode.subsystem} signals left their baseline{suffix}"
-    first, stats = columns[0], record.trace.stats
-    metric = stats.columns[first].metric
-    value = human(float(stats.values[first]), metric.unit, metric.kind)
-    baseline = human(float(record.trace.baseline[first]), metric.unit, metric.kind)
-    return f"{metric.name} ({metric.origin}) at {value}, baseline {baseline}{suffix}"
-
-
-def _claim_value(record: EpisodeRecord, rule: HypothesisRule) -> str:
-    """Return the value of the rule's first condition or expectation."""
-    index = _claim_column(record, rule)
-    if index is None:
-        return _UNKNOWN_VALUE
-    stats = record.trace.stats
-    metric = stats.columns[index].metric
-    return human(float(stats.values[index]), metric.unit, metric.kind)
-
-
-def _claim_column(record: EpisodeRecord, rule: HypothesisRule) -> int | None:
-    stats, match = record.trace.stats, record.episode.matches.get(rule.name)
-    index = stats.index_of(match.columns[0]) if match else None
-    return _largest_expected(stats, rule) if index is None else index
-
-
-def _largest_expected(stats: ColumnStats, rule: HypothesisRule) -> int | None:
-    """Return the instance of the first expectation with the highest value."""
-    indices = stats.indices(rule.expects[0])
-    known = indices[~np.isnan(stats.values[indices])]
-    return int(known[int(np.argmax(stats.values[known]))]) if known.size else None
+    """Return one sentence that rests on the evidence, with the culprit if one is known."""
+    if rule is None and not columns:
+        sentence = f"{record.episode.subsystem} signals left their baseline"
+    elif rule is None:
+        sentence = column_claim(record.trace, columns[0])
+    else:
+        sentence = rule_claim(record.trace, rule, record.episode.matches.get(rule.name))
+    return f"{sentence} ({culprit})" if culprit else sentence
 
 
 def _hypothesis(cause: Cause) -> Hypothesis | None:
@@ -271,7 +198,3 @@ def _confidence(record: EpisodeRecord) -> int:
         return min(_MOST, _CERTAIN + agreeing)
     height = min(1.0, max(0.0, (record.episode.peak - 1) / 3))
     return min(_MOST, round(_SCORED + _BY_HEIGHT * height + _BY_METHOD * agreeing))
-
-
-def _capitalized(sentence: str) -> str:
-    return sentence[:1].upper() + sentence[1:]

@@ -6,7 +6,7 @@ import numpy as np
 
 from reveal_analyzer.derive.deriver import Second
 from reveal_analyzer.episodes.trace import ObservedSecond
-from reveal_analyzer.formatting import human
+from reveal_analyzer.formatting import amount
 from reveal_contract.metric import Harm
 
 _LEAST_EXCESS = 8.0  # spreads outside the baseline from which a change is worth a line
@@ -29,8 +29,10 @@ def changed_lines(second: ObservedSecond) -> tuple[str, ...]:
         if column.harm is not Harm.NEITHER or column.feature == "mean_change":
             continue
         row = column.metric
-        value = human(float(second.values[index]), row.unit, row.kind)
-        baseline = human(float(second.baseline[index]), row.unit, row.kind)
+        value, baseline = (
+            amount(row, column.feature, column.instance, float(values[index]))
+            for values in (second.values, second.baseline)
+        )
         instance = f"{{{column.instance}}}" if column.instance else ""
         lines.setdefault(row.metric_group, f"{row.name}{instance} {value}, baseline {baseline}")
     return tuple(lines.values())

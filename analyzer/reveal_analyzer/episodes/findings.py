@@ -9,6 +9,7 @@ from functools import partial
 
 from reveal_analyzer.episodes import attribution
 from reveal_analyzer.episodes.attribution import EpisodeRecord
+from reveal_analyzer.episodes.evidence import evidence
 from reveal_analyzer.episodes.trace import ObservedSecond, Trace
 from reveal_analyzer.episodes.tracker import (
     Episode,
@@ -18,8 +19,10 @@ from reveal_analyzer.episodes.tracker import (
 )
 from reveal_analyzer.hypotheses.model import HypothesisRule
 from reveal_analyzer.selection.applied import NO_SELECTION, AppliedSelection
-from reveal_analyzer.subjects.culprits import SubjectHistory
-from reveal_contract.finding import Finding, FindingChange, FindingUpdate, Method, Pod, State
+from reveal_analyzer.subjects.case_subjects import CaseSubjects
+from reveal_analyzer.subjects.directory import KEPT_S
+from reveal_analyzer.subjects.history import MOST_ACTIVE_S, SubjectHistory
+from reveal_contract.finding import Finding, FindingChange, FindingUpdate, Method, State
 from reveal_contract.time_units import NS_PER_SECOND
 
 _KEPT_S = 12  # seconds kept for the trace of an episode that opens
@@ -32,10 +35,14 @@ Methods = tuple[Method, ...]
 
 @dataclass
 class _OpenEpisode:
+    """What is known of an open episode; ``active`` are the starts of its anomalous seconds."""
+
     trace: Trace
     methods: Methods
+    active: deque[int]
+    subjects: CaseSubjects | None = None
     notes: tuple[str, ...] = ()
-    reported_pods: tuple[object, ...] = ()
+    reported_culprits: tuple[object, ...] = ()
 
 
 class FindingTracker:
@@ -58,6 +65,8 @@ class FindingTracker:
         self._episodes = EpisodeTracker()
         self._recent: deque[ObservedSecond] = deque(maxlen=_KEPT_S)
         self._open: dict[int, _OpenEpisode] = {}
+        # active seconds of episodes that are over: no reference for the next one
+        self._ended: deque[int] = deque(maxlen=KEPT_S)
 
     @property
     def latest(self) -> ObservedSecond | None:
@@ -97,18 +106,14 @@ class FindingTracker:
         return [self._report(change, episode) for change, episode in self._episodes.finish()]
 
     def _recheck(self, episodes: Sequence[Episode], now_ns: int) -> list[FindingUpdate]:
-        """Report young episodes whose culprits are other pods by now.
-
-        A change of other subjects is not reported: as time passes, the effect of a fault shows
-        at its neighbors, too (a parent cgroup is charged with what an ended one wrote).
-        """
+        """Report young episodes whose foremost culprit, or whose pods are others by now."""
         updates = []
         for episode in episodes:
             if (now_ns - episode.opened_ns) // NS_PER_SECOND not in _RECHECK_AGES_S:
                 continue
             found = attribution.attribute(self._record(episode), self._rules, self._history)
             # the whole finding is built only if it is reported
-            if _identities(found.culprits.pods) != self._state(episode).reported_pods:
+            if found.culprits.identities != self._state(episode).reported_culprits:
                 updates.append(self._report(FindingChange.CHANGED, episode))
         return updates
 
@@ -119,6 +124,7 @@ class FindingTracker:
             return
         if episode.opened_ns != verdict.start_ns:  # a new trace has this second already
             state.trace.add(self._recent[-1])
+            state.active.append(self._recent[-1].start_ns)
         state.methods = max(state.methods, self._methods(), key=_agreement)
         if note and note not in state.notes:
             state.notes += (note,)
@@ -139,11 +145,12 @@ class FindingTracker:
 
     def _state(self, episode: Episode) -> _OpenEpisode:
         if id(episode) not in self._open:
-            trace = Trace()
+            trace, active = Trace(), deque[int](maxlen=MOST_ACTIVE_S)
             for second in self._recent:
                 if episode.first_ns <= second.start_ns:
                     trace.add(second)
-            self._open[id(episode)] = _OpenEpisode(trace, self._methods())
+                    active.append(second.start_ns)
+            self._open[id(episode)] = _OpenEpisode(trace, self._methods(), active)
         return self._open[id(episode)]
 
     def _record(self, episode: Episode, *, resolved: bool = False) -> EpisodeRecord:
@@ -156,28 +163,29 @@ class FindingTracker:
             state=State.RESOLVED if resolved else State.OPEN,
             resolved_ns=episode.last_ns if resolved else None,
             notes=state.notes,
+            subjects=state.subjects,
+            active=state.active,
         )
 
     def _report(self, change: FindingChange, episode: Episode) -> FindingUpdate:
         """Build the finding of an episode, and drop its state if this is its last change."""
         state = self._state(episode)
+        # a suspicion is only counted: the subjects behind it are not searched
+        if state.subjects is None and change is not FindingChange.SUSPECTED:
+            ended = frozenset(self._ended)
+            state.subjects = CaseSubjects.begin(self._history, episode.first_ns, ended)
         record = self._record(episode, resolved=change is FindingChange.RESOLVED)
         if change in (FindingChange.SUSPECTED, FindingChange.RESOLVED):
+            self._ended.extend(state.active if change is FindingChange.RESOLVED else ())
             del self._open[id(episode)]
         found = attribution.attribute(record, self._rules, self._history)
-        state.reported_pods = _identities(found.culprits.pods)
+        state.reported_culprits = found.culprits.identities
         finding = attribution.finding(record, found, self._history)
         return FindingUpdate(change, self._selected(finding, state.trace))
 
     def _selected(self, finding: Finding, trace: Trace) -> Finding:
-        row = partial(attribution.evidence, trace)
+        row = partial(evidence, trace)
         return self._selection.apply_to_evidence(finding, trace.stats.columns, row)
-
-
-def _identities(pods: Sequence[Pod]) -> tuple[object, ...]:
-    """Return what a reader of the finding acts on: the first pod, and the set of all."""
-    identities = tuple((pod.namespace, pod.name, pod.uid) for pod in pods)
-    return identities[:1], frozenset(identities)
 
 
 def _agreement(methods: Methods) -> tuple[int, int, int]:

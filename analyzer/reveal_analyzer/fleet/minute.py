@@ -17,7 +17,7 @@ from reveal_analyzer.arrays import Floats
 from reveal_analyzer.derive.columns import CHANGE, LEVEL, Column, ColumnPlan
 from reveal_analyzer.derive.deriver import Second
 from reveal_analyzer.fleet.measures import IDLE_PAGES, PROMISED_PAGES, STEP, Fold, fold
-from reveal_analyzer.subjects.culprits import is_subject_level
+from reveal_analyzer.subjects.means import is_subject_level
 from reveal_contract import catalogue
 from reveal_contract.metric import Role, Scope
 from reveal_contract.time_units import NS_PER_SECOND

@@ -31,7 +31,7 @@ from reveal_analyzer.heartbeat.watch import StepWatch
 from reveal_analyzer.hypotheses.model import HypothesisRule
 from reveal_analyzer.state.records import restore_record, save_record
 from reveal_analyzer.state.tree import StateError, StateTree, named_sections, section
-from reveal_analyzer.subjects.culprits import SubjectHistory
+from reveal_analyzer.subjects.history import SubjectHistory
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.finding import Finding, FindingChange, FindingUpdate, Impact, Resolution
 from reveal_contract.time_units import NS_PER_SECOND

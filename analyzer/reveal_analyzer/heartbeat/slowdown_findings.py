@@ -12,7 +12,8 @@ from reveal_analyzer.episodes.trace import Trace
 from reveal_analyzer.episodes.tracker import Episode
 from reveal_analyzer.formatting import human
 from reveal_analyzer.hypotheses.model import HypothesisRule
-from reveal_analyzer.subjects.culprits import SubjectHistory
+from reveal_analyzer.subjects.case_subjects import CaseSubjects
+from reveal_analyzer.subjects.history import SubjectHistory
 from reveal_contract import severity
 from reveal_contract.finding import Finding, Impact, Resolution, State, finding_id
 from reveal_contract.metric import Kind, Subsystem
@@ -37,7 +38,11 @@ def base_finding(node: str, impact: Impact, onset: OnsetEvidence, now_ns: int) -
     moved = _moved(onset.trace)
     subsystem = moved or Subsystem.CPU
     episode = Episode(impact.since_ns, now_ns, subsystem, [subsystem], opened_ns=now_ns)
-    record = EpisodeRecord(node, episode, onset.trace, (), State.OPEN)
+    record = EpisodeRecord(
+        node, episode, onset.trace, (), State.OPEN,
+        subjects=CaseSubjects.begin(onset.history, impact.since_ns),
+        active=onset.history.seconds(impact.since_ns, now_ns),
+    )  # fmt: skip
     found = attribution.attribute(record, onset.rules, onset.history)
     finding = replace(
         attribution.finding(record, found, onset.history),

@@ -28,8 +28,8 @@ from reveal_analyzer.live.settings import LiveSettings, live_settings
 from reveal_analyzer.live.thresholds import threshold
 from reveal_analyzer.live.views import sustained_views
 from reveal_analyzer.selection.applied import NO_SELECTION, AppliedSelection
-from reveal_analyzer.subjects.culprits import SubjectHistory
 from reveal_analyzer.subjects.directory import SubjectSource, no_subjects
+from reveal_analyzer.subjects.history import SubjectHistory
 from reveal_contract.channels import ChannelTable
 from reveal_contract.finding import Finding, FindingChange
 from reveal_contract.metric import Subsystem

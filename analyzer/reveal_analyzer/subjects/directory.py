@@ -7,7 +7,7 @@ earlier announcements are kept for a while.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from reveal_contract.subjects import Identity
@@ -15,6 +15,7 @@ from reveal_contract.time_units import NS_PER_SECOND
 
 SubjectSource = Callable[[], Iterable[Identity]]
 KEPT_S = 150  # as long as the history of their counters
+_PROCESS_GROUP_PREFIX = "pgrp:"
 
 
 def no_subjects() -> Iterable[Identity]:
@@ -30,25 +31,45 @@ class SubjectKey:
     uid: str = ""
 
 
+def is_process_group(key: SubjectKey) -> bool:
+    """Return whether a subject is a group of processes without a cgroup of their own."""
+    return key.instance.startswith(_PROCESS_GROUP_PREFIX)
+
+
 class Directory:
-    """Identities of the subjects of a node, by instance and time."""
+    """Identities of the subjects of a node, by instance and time.
+
+    A cgroup keeps its cgroup path and uid when it is listed under another instance, for example a
+    pod whose name became known late.  All its instances have the key of the latest one.
+    """
 
     def __init__(self, subjects: Iterable[Identity] = ()) -> None:
         self._by_instance: dict[str, list[Identity]] = {}
+        self._by_cgroup: dict[tuple[str, str], list[Identity]] = {}
         self.parents: dict[str, str] = {}
-        for identity in sorted(subjects, key=lambda identity: identity.since_ns):
+        ordered = sorted(subjects, key=lambda identity: identity.since_ns)
+        for identity in ordered:
             self._by_instance.setdefault(identity.instance, []).append(identity)
+            if identity.cgroup:
+                same = self._by_cgroup.setdefault((identity.cgroup, identity.uid), [])
+                same.append(identity)
+        for identity in ordered:
             if identity.parent:
-                key = SubjectKey(identity.instance, identity.uid)
-                self.parents[self.unique_name(key)] = identity.parent
+                parent = self.key(identity.parent, identity.since_ns)
+                self.parents[self.unique_name(self._key_of(identity))] = parent.instance
 
     def key(self, instance: str, time_ns: int) -> SubjectKey:
-        """Return the latest subject of an instance that had begun by ``at_ns``, else the first."""
+        """Return the last subject of an instance that began by ``time_ns``, else the first."""
         known = self._by_instance.get(instance)
         if known is None:
             return SubjectKey(instance)
         begun = [identity for identity in known if identity.since_ns <= time_ns]
-        return SubjectKey(instance, (begun[-1] if begun else known[0]).uid)
+        return self._key_of(begun[-1] if begun else known[0])
+
+    def current(self, key: SubjectKey, time_ns: int) -> SubjectKey:
+        """Return the key that a subject has by now, which may have been announced since."""
+        identity = self.identity(key)
+        return self._key_of(identity) if identity else self.key(key.instance, time_ns)
 
     def identity(self, key: SubjectKey) -> Identity | None:
         """Return the announced identity of a subject, if there is one."""
@@ -62,9 +83,32 @@ class Directory:
             return key.instance
         return f"{identity.namespace}/{identity.name}"
 
+    def parents_of(self, names: Collection[str]) -> Mapping[str, str]:
+        """Return the parents of subjects; of unannounced cgroups by their paths."""
+        by_path = {
+            name: above
+            for name in names
+            if name.startswith("/") and name not in self._by_instance
+            if (above := _nearest_path(name, names))
+        }
+        return {**self.parents, **by_path} if by_path else self.parents
+
     def unique_name(self, key: SubjectKey) -> str:
         """Return the instance for its latest subject, and with the uid for earlier ones."""
         return key.instance if self.is_latest(key) else f"{key.instance}~{key.uid}"
+
+    def started_after(self, key: SubjectKey, time_ns: int) -> bool:
+        """Return whether the subject is known to have started after ``time_ns``."""
+        identity = self.identity(key)
+        if identity is None:
+            return False
+        return min(known.since_ns for known in self._instances_of(identity)) > time_ns
+
+    def may_live(self, key: SubjectKey, time_ns: int) -> bool:
+        """Return whether the subject is announced, and may have lived at a time."""
+        announced = self.identity(key) is not None
+        ended = not self.existed_after(key, time_ns + 1)
+        return announced and not ended and not self.started_after(key, time_ns)
 
     def existed_after(self, key: SubjectKey, since_ns: int) -> bool:
         """Return whether the subject is not known to have ended before ``since_ns``."""
@@ -75,6 +119,24 @@ class Directory:
         """Return whether no later subject uses the same instance."""
         known = self._by_instance.get(key.instance, ())
         return not known or known[-1].uid == key.uid
+
+    def _key_of(self, identity: Identity) -> SubjectKey:
+        latest = max(
+            self._instances_of(identity), key=lambda known: (not known.until_ns, known.since_ns)
+        )
+        return SubjectKey(latest.instance, latest.uid)
+
+    def _instances_of(self, identity: Identity) -> list[Identity]:
+        """Return what one cgroup was announced as."""
+        return self._by_cgroup.get((identity.cgroup, identity.uid), [identity])
+
+
+def _nearest_path(path: str, names: Collection[str]) -> str:
+    """Return the nearest of the paths around one; "" if there is none."""
+    above = path.rpartition("/")[0]
+    while above and above not in names:
+        above = above.rpartition("/")[0]
+    return above
 
 
 class KnownSubjects:

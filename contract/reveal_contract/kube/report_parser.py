@@ -31,7 +31,7 @@ _KNOWN = {
     "state", "severity", "subsystem", "subsystems", "lastSeenTime", "resolvedTime",
     "resolution", "claim", "hypothesis", "methods", "evidence", "pods", "subjects", "victims",
     "peers", "impact", "scorePercent", "confidencePercent", "notes", "cause", "agree", "podNames",
-    "windows", "profileGeneration",
+    "shareMetric", "windows", "profileGeneration",
 }  # fmt: skip
 
 Row = Mapping[str, Any]
@@ -133,6 +133,7 @@ def _finding(identity: ReportIdentity, status: Row) -> Finding:
         impact=_impact(impact) if impact else None,
         victims=tuple(status.get("victims", ())),
         resolution=Resolution(status.get("resolution", "")),
+        share_metric=status.get("shareMetric", ""),
     )
 
 

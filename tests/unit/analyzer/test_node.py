@@ -142,7 +142,7 @@ def test_evidence_stays_with_its_column_when_the_table_changes_in_an_episode() -
     node.table = ChannelTable(TABLE.fast[::-1], TABLE.slow)
     (resolved,) = run(judge, node, 6, throttled) + run(judge, node, 12)
     assert resolved.finding.evidence[0].metric == "cpu.subject.throttled_time"
-    assert resolved.finding.claim.startswith("A CPU quota throttled tasks 5")
+    assert resolved.finding.claim.startswith("A CPU quota throttled tasks for 498 ms a second")
 
 
 def test_left_out_channels_cannot_raise_a_finding_but_are_named(node: Node) -> None:

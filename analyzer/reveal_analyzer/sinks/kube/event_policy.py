@@ -84,10 +84,13 @@ def reminder(finding: Finding, age_ns: int, now_ns: int) -> list[PendingEvent]:
 
 
 def culprit(finding: Finding) -> Pod | None:
-    """Return the pod that certainly causes the finding: measured, and over half of the total."""
-    if not finding.pods:
+    """Return the pod that certainly causes the finding: measured, and over half of the total.
+
+    No pod does if a subject that is no pod explains more.
+    """
+    first = finding.foremost
+    if not isinstance(first, Pod):
         return None
-    first = finding.pods[0]
     certain = first.confidence is Confidence.MEASURED and first.share_percent >= DOMINANT_PERCENT
     return first if certain and first.namespace and first.name else None
 

@@ -11,7 +11,8 @@ from reveal_analyzer.episodes.trace import ObservedSecond, Trace
 from reveal_analyzer.episodes.tracker import Episode
 from reveal_analyzer.hypotheses.loader import load
 from reveal_analyzer.hypotheses.signatures import SignatureMatch
-from reveal_analyzer.subjects.culprits import SubjectHistory
+from reveal_analyzer.subjects.case_subjects import CaseSubjects
+from reveal_analyzer.subjects.history import SubjectHistory
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.finding import Finding, State, finding_id
 from reveal_contract.metric import Kind, Subsystem
@@ -55,8 +56,11 @@ def finding_of(matched: list[str], moved: dict[str, float]) -> Finding:
         trace.add(observed)
     matches = {name: signature(name) for name in matched}
     episode = Episode(0, 5 * NS_PER_SECOND, Subsystem.CPU, [Subsystem.CPU], matches=matches)
-    record = EpisodeRecord("n1", episode, trace, (), State.OPEN, notes=("learned under load",))
     history = SubjectHistory()
+    record = EpisodeRecord(
+        "n1", episode, trace, (), State.OPEN, notes=("learned under load",),
+        subjects=CaseSubjects.begin(history, 0),
+    )  # fmt: skip
     return attribution.finding(
         record, attribution.attribute(record, list(RULES.values()), history), history
     )
@@ -88,4 +92,4 @@ def test_a_signature_alone_is_its_own_cause() -> None:
     assert finding.hypothesis.name == "InterruptPressure"
     assert finding.subsystem is Subsystem.CPU
     assert finding.notes == ("learned under load",)
-    assert finding.claim.startswith("10 k/s interrupts a second")
+    assert finding.claim.startswith("10 k interrupts a second")

@@ -13,7 +13,7 @@ from reveal_analyzer.episodes.trace import ObservedSecond
 from reveal_analyzer.episodes.tracker import SecondVerdict
 from reveal_analyzer.hypotheses.loader import load
 from reveal_analyzer.hypotheses.signatures import SignatureMatch
-from reveal_analyzer.subjects.culprits import SubjectHistory
+from reveal_analyzer.subjects.history import SubjectHistory
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.finding import FindingChange, FindingUpdate
 from reveal_contract.metric import Kind, Subsystem

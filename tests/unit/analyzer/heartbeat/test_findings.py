@@ -15,7 +15,7 @@ from reveal_analyzer.heartbeat.recent_excess import RecentExcess
 from reveal_analyzer.heartbeat.slowdown_state import SUSTAINED_S
 from reveal_analyzer.state.codec import Position, SavedState, decode, encode
 from reveal_analyzer.state.tree import StateError
-from reveal_analyzer.subjects.culprits import SubjectHistory
+from reveal_analyzer.subjects.history import SubjectHistory
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.finding import (
     Finding,

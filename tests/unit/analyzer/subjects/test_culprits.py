@@ -7,7 +7,9 @@ import pytest
 
 from reveal_analyzer.derive.columns import column_plan
 from reveal_analyzer.derive.deriver import Second
-from reveal_analyzer.subjects.culprits import CulpritQuery, NamedSubjects, SubjectHistory
+from reveal_analyzer.subjects.culprits import CulpritQuery
+from reveal_analyzer.subjects.history import SubjectHistory
+from reveal_analyzer.subjects.named import NamedSubjects
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.finding import Confidence
 from reveal_contract.metric import Kind, Subsystem
@@ -32,11 +34,13 @@ def changed(
         values = [each[second >= 60] * 1e9 for each in used.values()]
         observed = np.array([*values, host * 1e9])
         history.push(Second(columns, second * NS_PER_SECOND, observed[:0], observed))
-    return history.culprits(
+    named = history.culprits(
         CulpritQuery((metric,) if metric else (), subsystem),
-        60 * NS_PER_SECOND,
-        120 * NS_PER_SECOND,
+        history.before(60 * NS_PER_SECOND),
+        history.seconds(60 * NS_PER_SECOND, 120 * NS_PER_SECOND),
     )
+    assert named is not None
+    return named
 
 
 def pod(name: str, uid: str = "u1", **more: object) -> Identity:
@@ -126,9 +130,12 @@ def test_a_pod_stays_named_by_a_finding_that_outlasts_its_collector() -> None:
         observed = np.array([9e8 if second >= 70 else 0.0])
         history.push(Second(columns, second * NS_PER_SECOND, observed[:0], observed))
     query = CulpritQuery(("cpu.subject.throttled_time",), Subsystem.CPU)
-    opened = history.culprits(query, 70 * NS_PER_SECOND, 80 * NS_PER_SECOND)
+    before = history.before(70 * NS_PER_SECOND)
+    opened = history.culprits(query, before, history.latest(30)[:10])
     announced.clear()
-    over = history.culprits(query, 70 * NS_PER_SECOND, 100 * NS_PER_SECOND)
+    over = history.culprits(query, before, history.latest(30))
+    assert opened is not None
+    assert over is not None
     assert over.names == opened.names == ("ml/job",)
     assert [each.uid for each in over.pods] == ["u1"]
 
@@ -146,7 +153,10 @@ def victims(
     for second in range(120):
         values_now = np.array([values[1 + (second >= 60)] for values in used.values()], float)
         history.push(Second(plan, second * NS_PER_SECOND, values_now[:0], values_now))
-    return history.victims(metrics, 60 * NS_PER_SECOND, 120 * NS_PER_SECOND)
+    before = history.before(60 * NS_PER_SECOND)
+    found = history.victims(metrics, before, history.latest(60))
+    assert found is not None
+    return found
 
 
 def test_victims_are_those_to_whom_harm_was_done_most_first() -> None:

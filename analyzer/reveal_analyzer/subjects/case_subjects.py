@@ -1,0 +1,158 @@
+"""What a case keeps about subjects: how they were before it, its culprits and its victims.
+
+Later looks may make an answer more certain.  None replaces it because memory expired: if no active
+second of the case is in memory, the last answer stays.  The foremost culprit changes only while the
+case is young, or when it is back at its level from before while another subject is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from reveal_analyzer.subjects.comparison import LEAST_CHANGE, Comparison, MetricComparison
+from reveal_analyzer.subjects.culprits import CulpritQuery, Kept, find_culprits
+from reveal_analyzer.subjects.directory import SubjectKey
+from reveal_analyzer.subjects.history import SubjectHistory
+from reveal_analyzer.subjects.means import SubjectMeans
+from reveal_analyzer.subjects.named import NamedSubjects
+from reveal_analyzer.subjects.reference import SubjectReference, restore_means, save_means
+from reveal_contract.time_units import NS_PER_SECOND
+
+_YOUNG_S = 60  # a culprit that shows later than this reacted to the case
+_RECENT_S = 10  # for so long a culprit must be back at its level from before
+_MOST_NOTES = 2
+
+
+@dataclass
+class CaseSubjects:
+    """Subjects of one case that began at ``first_ns``."""
+
+    first_ns: int
+    reference: SubjectReference
+    onset: SubjectMeans | None = None
+    named: NamedSubjects = field(default_factory=NamedSubjects)
+    fell: bool = False  # whether the culprits are those that lost
+    hurt: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def begin(
+        cls, history: SubjectHistory, first_ns: int, excluded: Collection[int] = ()
+    ) -> CaseSubjects:
+        """Return the subjects of a case that opens; ``excluded`` as in ``before``."""
+        return cls(first_ns, history.before(first_ns, excluded))
+
+    def culprits(
+        self, history: SubjectHistory, query: CulpritQuery, active: Sequence[int]
+    ) -> NamedSubjects:
+        """Return the culprits as they are known now; ``active`` are starts of seconds, in order."""
+        if self.onset is None:
+            self.onset = history.onset(self.first_ns)
+        comparison = history.comparison(query.searched, self.reference, active, self.onset)
+        if comparison is not None:
+            self._update(history, query, active, comparison)
+        return self.named
+
+    def victims(
+        self, history: SubjectHistory, metrics: Sequence[str], active: Sequence[int]
+    ) -> tuple[str, ...]:
+        """Return the names of the subjects that lose by the case, without its culprits."""
+        if not metrics:
+            return ()
+        victims = history.victims(metrics, self.reference, active)
+        self.hurt = self.hurt if victims is None else victims
+        return tuple(name for name in self.hurt if name not in self.named.culprits)
+
+    def is_culprit_back(self, history: SubjectHistory) -> bool:
+        """Return whether the foremost culprit has been back at its level from before for 10 s."""
+        recent = history.latest(_RECENT_S)
+        if not self.named.first or len(recent) < _RECENT_S:
+            return False
+        comparison = history.comparison([self.named.metric], self.reference, recent)
+        return comparison is not None and self._is_back(comparison)
+
+    def save(self) -> dict[str, Any]:
+        """Return it as a state tree."""
+        return {
+            "first_ns": self.first_ns,
+            "reference": self.reference.save(),
+            "onset": save_means(self.onset) if self.onset else None,
+            "named": self.named.save(),
+            "fell": self.fell,
+            "hurt": list(self.hurt),
+            "notes": list(self.notes),
+        }
+
+    @classmethod
+    def restore(cls, tree: Mapping[str, Any]) -> CaseSubjects:
+        """Return the subjects of a saved state tree."""
+        return cls(
+            first_ns=int(tree["first_ns"]),
+            reference=SubjectReference.restore(tree["reference"]),
+            onset=restore_means(tree["onset"]) if tree["onset"] else None,
+            named=NamedSubjects.restore(tree["named"]),
+            fell=bool(tree["fell"]),
+            hurt=tuple(tree["hurt"]),
+            notes=tuple(tree["notes"]),
+        )
+
+    def _update(
+        self,
+        history: SubjectHistory,
+        query: CulpritQuery,
+        active: Sequence[int],
+        comparison: Comparison,
+    ) -> None:
+        settled = comparison.active.last_ns - self.first_ns >= _YOUNG_S * NS_PER_SECOND
+        so_far = self._first_now(comparison)
+        if settled and so_far and self._replace(history, query, active):
+            return
+        answer = find_culprits(query, comparison, Kept(so_far, settled))
+        # while nobody grows any more, those who did stay named
+        if not so_far or (answer.first and (answer.first == so_far or not settled)):
+            self.named, self.fell = answer, query.fell
+
+    def _replace(self, history: SubjectHistory, query: CulpritQuery, active: Sequence[int]) -> bool:
+        """Name another culprit if the one named so far is back, and say so in a note."""
+        metrics = {*query.searched, self.named.metric}
+        latest = list(active)[-_RECENT_S:]
+        recent = history.comparison(metrics, self.reference, latest, self.onset)
+        if recent is None or not self._is_back(recent):
+            return False
+        answer = find_culprits(query, recent)
+        if not answer.first or answer.first == self._first_now(recent):
+            return False
+        time = datetime.fromtimestamp(recent.active.last_ns // NS_PER_SECOND, UTC)
+        note = (
+            f"at {time:%H:%M:%S}Z {self.named.first} is back at its level from before,"
+            f" and {answer.first} is not"
+        )
+        self.notes = (*self.notes[1 - _MOST_NOTES :], note)
+        self.named, self.fell = answer, query.fell
+        return True
+
+    def _first_now(self, comparison: Comparison) -> str:
+        """Return the name that the foremost culprit has by now: its pod may be known since."""
+        key = self._key_now(comparison)
+        return comparison.directory.display_name(key) if key else ""
+
+    def _key_now(self, comparison: Comparison) -> SubjectKey | None:
+        if self.named.foremost is None or not self.named.first:
+            return None
+        return comparison.directory.current(self.named.foremost, self.reference.end_ns)
+
+    def _is_back(self, comparison: Comparison) -> bool:
+        """Return whether the foremost culprit is back at its level from before the case."""
+        key = self._key_now(comparison)
+        table = MetricComparison(self.named.metric, comparison)
+        if key is None or not table.was_read:
+            return False
+        owner = comparison.directory.display_name(key)
+        own = [change.change for change in table.changes() if change.owner == owner]
+        if not own:
+            return not comparison.directory.may_live(key, comparison.active.last_ns)
+        left = max(own) if not self.fell else -min(own)
+        return left < LEAST_CHANGE / 2

@@ -1,0 +1,143 @@
+"""Recent counters of the subjects of one node, and the questions that cases ask about them."""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Collection, Sequence
+
+from reveal_analyzer.derive.deriver import Second
+from reveal_analyzer.subjects.comparison import Change, Comparison
+from reveal_analyzer.subjects.culprits import (
+    NOBODY,
+    CulpritQuery,
+    Kept,
+    find_culprits,
+    find_victims,
+)
+from reveal_analyzer.subjects.directory import (
+    KEPT_S,
+    Directory,
+    KnownSubjects,
+    SubjectSource,
+    no_subjects,
+)
+from reveal_analyzer.subjects.means import Layout, Row, SubjectMeans, subject_means
+from reveal_analyzer.subjects.named import NamedSubjects, named_subjects
+from reveal_analyzer.subjects.reference import SubjectReference
+from reveal_contract.channels import Channel
+from reveal_contract.finding import Confidence
+from reveal_contract.time_units import NS_PER_SECOND
+
+_BEFORE_S = 60  # seconds before a case: its active seconds are compared with them
+_LEAST_BEFORE_S = 15  # without the seconds of other cases; with fewer, those count, too
+MARGIN_S = 3  # just before the onset: may already belong to the case
+ONSET_S = 5  # first seconds of a case: who has not grown in them reacted to it
+MOST_ACTIVE_S = 60  # the latest active seconds of a case, which describe it
+
+
+class SubjectHistory:
+    """Counters of the subjects of one node over the last minutes.
+
+    ``source`` returns the node's subject table as it is now.
+    """
+
+    def __init__(self, source: SubjectSource = no_subjects) -> None:
+        self._subjects = KnownSubjects(source)
+        self._rows: deque[Row] = deque(maxlen=KEPT_S)
+        self._channels: tuple[Channel, ...] = ()
+        self._layout = Layout.of(())
+        self._directory: Directory | None = None
+
+    def push(self, second: Second) -> None:
+        """Keep the counters of one second."""
+        if second.plan.channels is not self._channels:
+            self._channels = second.plan.channels
+            self._layout = Layout.of(self._channels)
+            # a subject that is listed under another instance leaves the table at once
+            self._subjects.current(second.start_ns)
+        kept = second.channels[self._layout.kept]
+        self._rows.append(Row(second.start_ns, self._layout, kept))
+        self._directory = None
+
+    def before(self, first_ns: int, excluded: Collection[int] = ()) -> SubjectReference:
+        """Return what subjects used in the minute before a case that began at ``first_ns``.
+
+        Starts of seconds in ``excluded`` belong to other cases: they are left out if enough other
+        seconds are in memory.
+        """
+        end_ns = first_ns - MARGIN_S * NS_PER_SECOND
+        earlier = [row for row in self._rows if row.start_ns < end_ns]
+        quiet = [row for row in earlier if row.start_ns not in excluded]
+        rows = quiet if len(quiet) >= _LEAST_BEFORE_S else earlier
+        return SubjectReference(end_ns, subject_means(rows[-_BEFORE_S:], self.directory()))
+
+    def onset(self, first_ns: int) -> SubjectMeans | None:
+        """Return what subjects used in the first seconds of a case; None until they are over."""
+        end_ns = first_ns + ONSET_S * NS_PER_SECOND
+        rows = self._between(first_ns, end_ns)
+        is_over = bool(self._rows) and self._rows[-1].start_ns >= end_ns
+        return subject_means(rows, self.directory()) if rows and is_over else None
+
+    def culprits(
+        self,
+        query: CulpritQuery,
+        reference: SubjectReference,
+        active: Collection[int],
+        onset: SubjectMeans | None = None,
+        kept: Kept = NOBODY,
+    ) -> NamedSubjects | None:
+        """Return the subjects that explain a case, most first; None if it is not in memory.
+
+        ``active`` are the starts of its active seconds.
+        """
+        comparison = self.comparison(query.searched, reference, active, onset)
+        return find_culprits(query, comparison, kept) if comparison else None
+
+    def victims(
+        self, metrics: Sequence[str], reference: SubjectReference, active: Collection[int]
+    ) -> tuple[str, ...] | None:
+        """Return the names of the subjects that lost by a case, most first; None as above."""
+        comparison = self.comparison(metrics, reference, active)
+        return find_victims(metrics, comparison) if comparison else None
+
+    def comparison(
+        self,
+        metrics: Collection[str],
+        reference: SubjectReference,
+        active: Collection[int],
+        onset: SubjectMeans | None = None,
+    ) -> Comparison | None:
+        """Return the comparison of the active seconds with a reference; None as above."""
+        starts = frozenset(active)
+        rows = [row for row in self._rows if row.start_ns in starts][-MOST_ACTIVE_S:]
+        if not rows:
+            return None
+        means = subject_means(rows, self.directory(), metrics)
+        return Comparison(self.directory(), reference, means, onset)
+
+    def seconds(self, first_ns: int, last_ns: int) -> tuple[int, ...]:
+        """Return the starts of the seconds in memory from ``first_ns`` until ``last_ns``."""
+        return tuple(row.start_ns for row in self._between(first_ns, last_ns))
+
+    def latest(self, count: int) -> tuple[int, ...]:
+        """Return the starts of the last seconds."""
+        return tuple(row.start_ns for row in self._rows)[-count:]
+
+    def identify(self, instance: str, time_ns: int) -> NamedSubjects:
+        """Return the subject of an instance at a time, whether or not its share changed."""
+        directory = self.directory()
+        key = directory.key(instance, time_ns)
+        change = Change(key, directory.display_name(key), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+        return named_subjects("", [(change, Confidence.CO_LOCATED)], directory)
+
+    def directory(self) -> Directory:
+        """Return the identities of the subjects as they are known now."""
+        if self._directory is None:
+            now_ns = self._rows[-1].start_ns if self._rows else 0
+            self._directory = Directory(self._subjects.current(now_ns))
+        return self._directory
+
+    def _between(self, first_ns: int, last_ns: int) -> list[Row]:
+        late = itertools.dropwhile(lambda row: row.start_ns < first_ns, self._rows)
+        return [row for row in late if row.start_ns < last_ns]

@@ -1,0 +1,225 @@
+"""Counters of subjects over some seconds: the mean of each one, and its level in the busier half.
+
+A value that was not read counts for nothing.  A subject without a channel used 0 in that second if
+it had not started yet, had ended, or was never announced.  An announced subject that was alive then
+was not measured.  A process group has no values from its end on.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from reveal_analyzer.arrays import Bools, Floats, Indices
+from reveal_analyzer.derive.columns import in_catalogue
+from reveal_analyzer.subjects.directory import Directory, SubjectKey, is_process_group
+from reveal_analyzer.subjects.shares import ChannelIndices, host_indices, host_value
+from reveal_contract import catalogue
+from reveal_contract.channels import Channel
+from reveal_contract.metric import Scope
+
+Counter = tuple[str, SubjectKey]  # a metric of a subject
+
+
+class Level(NamedTuple):
+    """What a subject uses of a metric: on average, and in the busier half of the seconds."""
+
+    mean: float
+    high: float
+
+
+NOTHING = Level(0.0, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Where one channel table has the subjects' channels and the host's of the same metrics."""
+
+    counters: tuple[tuple[str, str], ...]  # metric, instance
+    host: Mapping[str, ChannelIndices]  # indices into the kept values of a second
+    kept: Indices
+
+    @classmethod
+    def of(cls, channels: Sequence[Channel]) -> Layout:
+        """Return the layout of a channel table."""
+        found = [(index, c) for index, c in enumerate(channels) if is_subject_level(c)]
+        kept = [index for index, _ in found]
+        host = {}
+        for metric, indices in host_indices(channels).items():
+            host[metric] = tuple(range(len(kept), len(kept) + len(indices)))
+            kept += indices
+        return cls(tuple((c.metric, c.instance) for _, c in found), host, np.array(kept, np.intp))
+
+    @cached_property
+    def metrics(self) -> frozenset[str]:
+        """The metrics that some subject has."""
+        return frozenset(metric for metric, _ in self.counters)
+
+
+class Row(NamedTuple):
+    """One second as it was received; it is interpreted only when a case needs it."""
+
+    start_ns: int
+    layout: Layout
+    kept: Floats
+
+
+Run = Sequence[Row]  # seconds of one layout
+
+
+@dataclass(frozen=True)
+class SubjectMeans:
+    """Levels over ``seconds`` seconds: of the subjects by metric, and means of the host.
+
+    ``last_ns`` is the start of the last second.
+    """
+
+    levels: Mapping[str, Mapping[SubjectKey, Level]] = field(default_factory=dict)
+    host: Mapping[str, float] = field(default_factory=dict)
+    seconds: int = 0
+    last_ns: int = 0
+
+    def of(self, metric: str) -> Mapping[SubjectKey, Level]:
+        """Return the level of each subject that had a value of the metric."""
+        return self.levels.get(metric, {})
+
+
+def is_subject_level(channel: Channel) -> bool:
+    """Return whether a channel belongs to a subject and is meaningful as a level."""
+    if not channel.instance or not in_catalogue(channel):
+        return False
+    metric = catalogue.find(channel.metric)
+    return metric.scope is Scope.SUBJECT and metric.source != "subject-fine"
+
+
+def subject_means(
+    rows: Sequence[Row], directory: Directory, metrics: Collection[str] = ()
+) -> SubjectMeans:
+    """Return the levels of the subjects over these seconds; of all metrics if none are given."""
+    if not rows:
+        return SubjectMeans()
+    runs = [tuple(run) for _, run in itertools.groupby(rows, lambda row: id(row.layout))]
+    series = _Series(directory, metrics)
+    for run in runs:
+        series.add(run)
+    values = series.values(rows)
+    means, highs = _mean(values), _busier_half(values)
+    levels: dict[str, dict[SubjectKey, Level]] = {}
+    for (metric, key), column in series.columns.items():
+        if not np.isnan(means[column]):
+            level = Level(float(means[column]), float(highs[column]))
+            levels.setdefault(metric, {})[key] = level
+    return SubjectMeans(levels, _host_means(runs, metrics), len(rows), rows[-1].start_ns)
+
+
+class _Piece(NamedTuple):
+    """Values of one counter in adjacent seconds."""
+
+    column: int
+    begin: int
+    values: Floats
+
+
+class _Series:
+    """Collects the values of each counter over seconds whose channel tables may differ."""
+
+    def __init__(self, directory: Directory, metrics: Collection[str]) -> None:
+        self.columns: dict[Counter, int] = {}
+        self._directory, self._metrics = directory, metrics
+        self._pieces: list[_Piece] = []
+        self._seconds = 0
+
+    def add(self, run: Run) -> None:
+        """Add the seconds of one layout."""
+        block = np.array([row.kept for row in run])
+        segments: dict[str, list[tuple[int, int, SubjectKey]]] = {}
+        for source, (metric, instance) in enumerate(run[0].layout.counters):
+            if self._metrics and metric not in self._metrics:
+                continue
+            if instance not in segments:
+                segments[instance] = _segments(instance, run, self._directory)
+            for begin, end, key in segments[instance]:
+                column = self.columns.setdefault((metric, key), len(self.columns))
+                piece = _Piece(column, self._seconds + begin, block[begin:end, source])
+                self._pieces.append(piece)
+        self._seconds += len(run)
+
+    def values(self, rows: Sequence[Row]) -> Floats:
+        """Return the values, (seconds, columns): NaN where a counter was not measured."""
+        values = np.full((self._seconds, len(self.columns)), np.nan)
+        has_channel = np.zeros(values.shape, np.bool_)
+        for column, begin, part in self._pieces:
+            values[begin : begin + len(part), column] = part
+            has_channel[begin : begin + len(part), column] = True
+        incomplete = np.isnan(values).any(axis=0)
+        for (metric, key), column in self.columns.items():
+            if incomplete[column]:
+                unused = self._unused(key, rows, has_channel[:, column])
+                read = np.array([metric in row.layout.metrics for row in rows])
+                values[np.isnan(values[:, column]) & unused & read, column] = 0.0
+        return values
+
+    def _unused(self, key: SubjectKey, rows: Sequence[Row], has_channel: Bools) -> Bools:
+        """Return the seconds in which the subject used nothing if no value was read."""
+        directory = self._directory
+        if is_process_group(key):  # it has no value from its end on
+            return np.ones(len(rows), np.bool_)
+        if directory.identity(key) is None:
+            return ~has_channel
+        return np.array([not directory.may_live(key, row.start_ns) for row in rows])
+
+
+def _segments(
+    instance: str, run: Run, directory: Directory
+) -> list[tuple[int, int, SubjectKey]]:  # fmt: skip
+    """Return the subjects that an instance stood for in a run, each with its seconds."""
+    first, last = (directory.key(instance, row.start_ns) for row in (run[0], run[-1]))
+    if first == last:  # an instance is rarely reused
+        return [(0, len(run), first)]
+    keys = [directory.key(instance, row.start_ns) for row in run]
+    segments, begin = [], 0
+    for key, same in itertools.groupby(keys):
+        end = begin + len(list(same))
+        segments.append((begin, end, key))
+        begin = end
+    return segments
+
+
+def _mean(values: Floats) -> Floats:
+    """Return the mean of the values of each column; NaN where there is none."""
+    counts = (~np.isnan(values)).sum(axis=0)
+    sums = np.nan_to_num(values).sum(axis=0)
+    means: Floats = np.full(counts.shape, np.nan)
+    np.divide(sums, counts, out=means, where=counts > 0)
+    return means
+
+
+def _busier_half(values: Floats) -> Floats:
+    """Return the mean of the larger half of the values of each column."""
+    counts = (~np.isnan(values)).sum(axis=0)
+    ordered = np.nan_to_num(np.sort(values, axis=0))  # NaN is sorted to the end
+    rank = np.arange(len(values))[:, np.newaxis]
+    larger = (rank >= counts // 2) & (rank < counts)
+    sums: Floats = np.where(larger, ordered, 0.0).sum(axis=0)
+    highs: Floats = sums / np.maximum(larger.sum(axis=0), 1)
+    return highs
+
+
+def _host_means(runs: Iterable[Run], metrics: Collection[str]) -> dict[str, float]:
+    """Return the mean of each host counter over the seconds in which it was read."""
+    sums: dict[str, list[tuple[int, float]]] = {}
+    for run in runs:
+        counters = _mean(np.array([row.kept for row in run])).tolist()
+        for metric, indices in run[0].layout.host.items():
+            value = host_value(metric, indices, counters.__getitem__)
+            if not (np.isnan(value) or (metrics and metric not in metrics)):
+                sums.setdefault(metric, []).append((len(run), value))
+    return {
+        metric: sum(seconds * value for seconds, value in parts) / sum(n for n, _ in parts)
+        for metric, parts in sums.items()
+    }

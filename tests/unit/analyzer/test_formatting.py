@@ -1,0 +1,34 @@
+"""Values for people: time per second is a share, or seconds a second where it is a sum."""
+
+from __future__ import annotations
+
+import pytest
+
+from reveal_analyzer.formatting import amount
+from reveal_contract import catalogue
+
+
+@pytest.mark.parametrize(
+    ("metric", "feature", "instance", "value", "text"),
+    [
+        ("cpu.pressure.some", "mean", "", 3.8e8, "38 %"),
+        ("cpu.subject.throttled_time", "sum_values", "", 1.77e9, "1.77 s/s"),
+        ("cpu.run_delay", "maximum", "", 12e9, "12 s/s"),
+        ("cpu.softirq", "mean", "", 2.5e9, "2.5 s/s"),
+        ("cpu.softirq", "maximum", "", 9.5e8, "95 %"),
+        ("cpu.busy", "mean", "", 1.5e9, "150 %"),
+        ("storage.disk.read_time", "mean", "vda", 4e9, "4 s/s"),
+        ("storage.disk.busy_time", "mean", "vda", 1e9, "100 %"),
+        ("storage.disk.await", "mean", "vda", 4e8, "400 ms"),
+        ("memory.cached", "mean_change", "", -3e8, "-286 MiB/s"),
+        ("memory.cached", "mean", "", 3e8, "286 MiB"),
+        ("cpu.context_switches", "mean", "", 54000, "54 k/s"),
+        ("cpu.interrupts.external", "mean", "", 54000, "54 k/s"),
+        ("cpu.stalled_subjects", "mean", "", 1, "1"),
+        ("gpu.pcie.width", "mean", "0", 8, "8"),
+    ],
+)
+def test_an_amount_has_its_unit(
+    metric: str, feature: str, instance: str, value: float, text: str
+) -> None:
+    assert amount(catalogue.find(metric), feature, instance, value) == text
