@@ -285,17 +285,18 @@ class Collector:
         count = len(self._sources or ())
         if sampler is None:
             return SelfMetrics([0] * count, 0, 0, 0, 0, 0)
-        now_ns = time.monotonic_ns()
+        failing = self._failing()
+        down = {each.source for each in failing}
         return SelfMetrics(
             # the given sources come first; the self metrics and absent sources follow them
             read_ns=[
-                feed.read_ns if _is_up(feed, now_ns) else None for feed in sampler.feeds[:count]
+                None if feed.driver in down else feed.read_ns for feed in sampler.feeds[:count]
             ],
             late_ticks=sampler.counts.late_ticks,
             missed_ticks=sampler.counts.missed_ticks,
             dropped_slices=self._unencoded + sum(sink.dropped for sink in health),
             buffered_slices=sum(sink.buffered for sink in health),
-            fallbacks=len(self._degraded(health, self._failing())),
+            fallbacks=len(self._degraded(health, failing)),
         )
 
     def _receive(self, raw: RawSlice) -> None:

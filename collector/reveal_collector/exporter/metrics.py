@@ -86,7 +86,8 @@ def _of_sources(status: CollectorStatus) -> Iterator[Metric]:
     for feed in status.feeds:
         up.add_metric([feed.source], int(feed.up))
         lane.add_metric([feed.source, feed.lane], 1)
-        spent.add_metric([feed.source], feed.read_ns / 1e9)
+        if feed.up:
+            spent.add_metric([feed.source], feed.read_ns / 1e9)
     absent = GaugeMetricFamily(
         f"{_PREFIX}_source_missing_info", "1, with the reason why the source is not available.",
         labels=["source", "reason"],

@@ -78,17 +78,17 @@ static bool encode_counter(struct reveal_part *part, int64_t ticks, int64_t colu
     for (int64_t tick = 0; tick < ticks; tick++) {
         const int64_t now = part->rows[tick * part->width + column];
         uint64_t by;
+        const bool good = step(before, now, &by);
 
-        put_value(first, steps, tick, 0);
+        put_value(first, steps, tick, good ? by : 0);
         if (now == MISSING)
             continue;
-        if (step(before, now, &by))
-            bridge(by, unknown, tick, first, steps);
-        else {
+        if (!good) {
             whole = false;
             for (; unknown <= tick; unknown++)
                 mark(mask, unknown * part->width + column);
-        }
+        } else if (unknown < tick)
+            bridge(by, unknown, tick, first, steps);
         unknown = tick + 1;
         before = now;
     }
