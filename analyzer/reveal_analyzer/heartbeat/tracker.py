@@ -159,7 +159,7 @@ class RhythmTracker:
         tracked = self._tracked
         if tracked is None:
             return None
-        periods = self._read(tracked)
+        periods = self._read(tracked, learn=learn)
         if not periods:
             return None
         longest = periods[max(periods)]
@@ -194,7 +194,7 @@ class RhythmTracker:
             return False
         return is_same_rhythm(lock.period, lost.reference.period)
 
-    def _read(self, tracked: _Tracked) -> dict[int, float]:
+    def _read(self, tracked: _Tracked, *, learn: bool) -> dict[int, float]:
         """Return the period over each window that enough steps fit into; {} if the lock is lost."""
         ring = self._rings.get(tracked.lock.channel)
         least = min(tracked.least_window, LEAST_S)
@@ -206,19 +206,21 @@ class RhythmTracker:
         tracked.unread = 0 if span >= tracked.least_window else tracked.unread + 1
         values = ring.last(span)
         # a short span after a gap may be a pause of the job: it ends no rhythm
-        if ring.seconds >= LEAST_S and not self._check(tracked, ring, values):
+        if ring.seconds >= LEAST_S and not self._check(tracked, ring, values, learn=learn):
             self._lose(tracked, "its rhythm was lost")
             return {}
         return {} if values is None else self._periods(tracked, ring, values)
 
-    def _check(self, tracked: _Tracked, ring: RingBuffer, values: Floats | None) -> bool:
+    def _check(
+        self, tracked: _Tracked, ring: RingBuffer, values: Floats | None, *, learn: bool
+    ) -> bool:
         """Return whether the rhythm still shows; every few seconds its spectrum is checked."""
         tracked.age += 1
         if values is None:  # all are equal
             return False
         if tracked.age % _CHECK_INTERVAL_S:
             return True
-        if not _check_presence(tracked, ring):
+        if not _check_presence(tracked, ring, learn=learn):
             return False
         if not tracked.reference.period:
             _find_whole_step(tracked, ring)
@@ -285,7 +287,7 @@ class RhythmTracker:
         return strength >= _SHOWS * min(lock.strength, 3 * lock.needed)
 
 
-def _check_presence(tracked: _Tracked, ring: RingBuffer) -> bool:
+def _check_presence(tracked: _Tracked, ring: RingBuffer, *, learn: bool) -> bool:
     """Return whether the rhythm still shows; track it where it moved to."""
     values = ring.last(LEAST_S if steps_fit(LEAST_S, tracked.period) else SPAN_S)
     if values is None:
@@ -297,15 +299,15 @@ def _check_presence(tracked: _Tracked, ring: RingBuffer) -> bool:
         is_whole=tracked.is_whole,
     )
     if presence is Presence.MOVED:
-        _move(tracked, tracked.presence.moved_to)
+        _move(tracked, tracked.presence.moved_to, learn=learn)
     return presence is not Presence.LOST
 
 
-def _move(tracked: _Tracked, period: float) -> None:
+def _move(tracked: _Tracked, period: float, *, learn: bool) -> None:
     far = abs(period / tracked.period - 1) > _UNSETTLED
     tracked.period = period
-    # a learned reference stays: the move may be the slowdown
-    if far and not tracked.reference.is_learned:
+    # a learned reference stays: the move may be the slowdown; so does any while nothing is learned
+    if far and learn and not tracked.reference.is_learned:
         tracked.reference = StepReference()
 
 

@@ -325,6 +325,17 @@ def test_an_old_slowdown_is_no_cost_of_a_later_finding() -> None:
     assert found.finding.impact is None
 
 
+@pytest.mark.parametrize("onset", [110, 140])
+def test_a_slowdown_that_begins_while_its_job_is_learned_stays_open(onset: int) -> None:
+    monitor, updates = played(HeartbeatNode({JOB: lasting(20, onset)}, onset + 130))
+    changes = [update.change for _, update in updates]
+    assert changes.count(FindingChange.OPENED) == 1
+    assert FindingChange.RESOLVED not in changes
+    (last,) = monitor.finish(())
+    assert last.finding.impact is not None
+    assert last.finding.impact.slowdown_percent == pytest.approx(20, abs=1.5)
+
+
 def test_a_slowdown_refers_to_what_else_is_open() -> None:
     def earlier(second: int) -> Sequence[FindingUpdate]:
         return [FindingUpdate(FindingChange.OPENED, other(second))] if second == 50 else ()
