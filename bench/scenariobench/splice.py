@@ -1,0 +1,235 @@
+"""Splicing: seconds of clips in a new order, made to fit, and the differences of one on another."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reveal_contract.channels import Channel, ChannelTable
+from reveal_contract.metric import Kind
+from scenariobench.clip import Clip, Frame, table_of
+
+_SETTLED_S = 2  # seconds of a fault until its programs run as they go on running
+_RUN_S = (4, 12)  # seconds played in one direction before the order turns
+Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+
+def bouncing(rng: random.Random, low: int, high: int, start: int | None = None) -> Iterator[int]:
+    """Yield seconds of ``[low, high)`` for ever, forth and back, turning at random.
+
+    Neighbors stay neighbors: a gauge that drifts in the recording does not jump.
+    """
+    second, step, left = low if start is None else start, 1, rng.randint(*_RUN_S) * 2
+    while True:
+        yield second
+        left -= 1
+        if not low <= second + step < high or left <= 0:
+            step, left = -step, rng.randint(*_RUN_S)
+        if low <= second + step < high:
+            second += step
+
+
+def fault_seconds(clip: Clip, seconds: int, rng: random.Random) -> list[int]:
+    """Return the seconds of the clip for a fault that lasts so long, its rest included.
+
+    They begin with the second in which it starts.  The active seconds come first as recorded,
+    then again in a varying order.
+    """
+    fault = clip.fault
+    assert fault is not None
+    active = list(range(fault.first + 1, fault.last))
+    chosen = active[: max(seconds - 1, 0)]
+    low = min(fault.first + 1 + _SETTLED_S, fault.last - 1)
+    order = bouncing(rng, low, fault.last, fault.last - 1)
+    next(order)
+    while len(chosen) < seconds - 1:
+        chosen.append(next(order))
+    return [fault.first, *chosen, *range(fault.last, len(clip))]
+
+
+class Levels(NamedTuple):
+    """Mean of each channel over quiet seconds: counts a tick for counters, levels for gauges."""
+
+    fast: dict[Channel, float]
+    slow: dict[Channel, float]
+
+
+def quiet_levels(clip: Clip) -> Levels:
+    """Return the means over the seconds before the fault, or over all where there is none."""
+    stop = clip.fault.first if clip.fault else len(clip)
+    fast = _mean(clip.fast[:stop], clip.fast_missing[:stop], (0, 1))
+    slow = _mean(clip.slow[:stop], clip.slow_missing[:stop], (0,))
+    width = len(clip.channels.fast)
+    known = clip.present[:stop].any(axis=0)
+    return Levels(
+        {c: fast[i] for i, c in enumerate(clip.channels.fast) if known[i]},
+        {c: slow[i] for i, c in enumerate(clip.channels.slow) if known[width + i]},
+    )
+
+
+def _mean(values: NDArray[np.int64], missing: NDArray[np.bool_], axes: tuple[int, ...]) -> Floats:
+    counts = (~missing).sum(axis=axes)
+    sums = np.where(missing, 0, values).sum(axis=axes)
+    return np.asarray(sums / np.maximum(counts, 1), np.float64)
+
+
+class Shift:
+    """Moves the gauges of a clip to the level that they have in another one.
+
+    Two recordings of a host differ in what its memory holds.  A jump where they meet would be a
+    change that nobody made.
+    """
+
+    def __init__(self, own: Levels, wanted: Levels) -> None:
+        self._own, self._target = own, wanted
+        self._known: dict[bytes, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
+
+    def apply(self, frame: Frame) -> Frame:
+        key = frame.table.key
+        if key not in self._known:
+            self._known[key] = (
+                _shifts(frame.table.fast, self._own.fast, self._target.fast),
+                _shifts(frame.table.slow, self._own.slow, self._target.slow),
+            )
+        fast, slow = self._known[key]
+        return frame._replace(
+            fast=np.maximum(frame.fast + fast, np.minimum(frame.fast, 0)),
+            slow=np.maximum(frame.slow + slow, np.minimum(frame.slow, 0)),
+        )
+
+
+def _shifts(
+    channels: Sequence[Channel], own: dict[Channel, float], wanted: dict[Channel, float]
+) -> NDArray[np.int64]:
+    return np.array(
+        [
+            round(wanted[channel] - own[channel])
+            if channel.kind is Kind.GAUGE and channel in own and channel in wanted
+            else 0
+            for channel in channels
+        ],
+        np.int64,
+    )
+
+
+class Layer:
+    """Adds what a clip differs by from its own quiet level to the seconds of another.
+
+    A channel that the other does not have comes with it as recorded: the cgroup of a fault.
+    ``gain`` multiplies the differences.
+    """
+
+    def __init__(self, clip: Clip, quiet: Levels | None = None) -> None:
+        self.clip = clip
+        self._quiet = quiet_levels(clip) if quiet is None else quiet
+        self._ticks = 0
+        self._plans: dict[tuple[bytes, bytes], _Plan] = {}
+
+    def add(self, base: Frame, second: int) -> Frame:
+        """Return the second ``base`` with this layer's second on top of it."""
+        top = self.clip.frame(second)
+        key = base.table.key, top.table.key
+        if key not in self._plans:
+            self._plans[key] = _plan(base.table, top.table, self._quiet)
+        plan, tick = self._plans[key], self._ticks
+        self._ticks += len(base.fast)
+        levels = _dithered(plan.quiet_fast, plan.gauge_fast, tick, len(base.fast))
+        steps = np.where(
+            top.fast_missing[:, plan.fast_from], 0, top.fast[:, plan.fast_from] - levels
+        )
+        fast = base.fast.copy()
+        fast[:, plan.fast_to] += steps
+        slow = base.slow.copy()
+        quiet_slow = _dithered(plan.quiet_slow, plan.gauge_slow, tick // len(base.fast), 1)[0]
+        slow[plan.slow_to] += np.where(
+            top.slow_missing[plan.slow_from], 0, top.slow[plan.slow_from] - quiet_slow
+        )
+        np.clip(fast, np.minimum(base.fast, 0), plan.cap(base.fast, self.clip.tick_us), out=fast)
+        np.maximum(slow, np.minimum(base.slow, 0), out=slow)
+        return Frame(
+            plan.table,
+            np.concatenate([fast, top.fast[:, plan.fast_new]], axis=1),
+            np.concatenate([slow, top.slow[plan.slow_new]]),
+            np.concatenate([base.fast_missing, top.fast_missing[:, plan.fast_new]], axis=1),
+            np.concatenate([base.slow_missing, top.slow_missing[plan.slow_new]]),
+        )
+
+
+class _Plan(NamedTuple):
+    """Which channels of a layer go where."""
+
+    table: ChannelTable
+    fast_from: Indices
+    fast_to: Indices
+    fast_new: Indices
+    slow_from: Indices
+    slow_to: Indices
+    slow_new: Indices
+    quiet_fast: Floats
+    quiet_slow: Floats
+    gauge_fast: NDArray[np.bool_]
+    gauge_slow: NDArray[np.bool_]
+    pressure_ns: Floats  # scale of pressures, 0 for all other channels of the base
+
+    def cap(self, base: NDArray[np.int64], tick_us: int) -> NDArray[np.int64]:
+        """Return the most that a tick can count: nothing waits for longer than the tick lasts."""
+        most = np.full(base.shape[1], np.iinfo(np.int64).max)
+        capped = self.pressure_ns > 0
+        most[capped] = tick_us * 1000 / self.pressure_ns[capped]
+        return np.maximum(most, base)
+
+
+def _plan(base: ChannelTable, top: ChannelTable, quiet: Levels) -> _Plan:
+    fast_from, fast_to, fast_new = _paired(base.fast, top.fast)
+    slow_from, slow_to, slow_new = _paired(base.slow, top.slow)
+    new_fast = tuple(top.fast[index] for index in fast_new)
+    new_slow = tuple(top.slow[index] for index in slow_new)
+    both_fast = [top.fast[index] for index in fast_from]
+    both_slow = [top.slow[index] for index in slow_from]
+    return _Plan(
+        table_of(base.fast + new_fast, base.slow + new_slow),
+        fast_from, fast_to, fast_new, slow_from, slow_to, slow_new,
+        np.array([quiet.fast.get(channel, 0.0) for channel in both_fast]),
+        np.array([quiet.slow.get(channel, 0.0) for channel in both_slow]),
+        _gauges(both_fast), _gauges(both_slow),
+        np.array([c.scale if _is_pressure(c) else 0.0 for c in base.fast]),
+    )  # fmt: skip
+
+
+def _paired(
+    base: tuple[Channel, ...], top: tuple[Channel, ...]
+) -> tuple[Indices, Indices, Indices]:
+    """Return indices in ``top`` and ``base`` of what both have, and in ``top`` of the rest."""
+    index = {channel: position for position, channel in enumerate(base)}
+    both = [(position, index[c]) for position, c in enumerate(top) if c in index]
+    names = {(channel.metric, channel.instance) for channel in base}
+    new = [p for p, channel in enumerate(top) if (channel.metric, channel.instance) not in names]
+    return (
+        np.array([pair[0] for pair in both], np.intp),
+        np.array([pair[1] for pair in both], np.intp),
+        np.array(new, np.intp),
+    )
+
+
+@lru_cache(maxsize=1 << 14)
+def _is_pressure(channel: Channel) -> bool:
+    return ".pressure." in channel.metric and channel.kind is Kind.COUNTER
+
+
+def _gauges(channels: Sequence[Channel]) -> NDArray[np.bool_]:
+    return np.array([channel.kind is not Kind.COUNTER for channel in channels], np.bool_)
+
+
+def _dithered(
+    levels: Floats, gauges: NDArray[np.bool_], start: int, count: int
+) -> NDArray[np.int64]:
+    """Return whole numbers, (count, channels), whose mean over time is ``levels``."""
+    ticks = np.arange(start, start + count + 1)[:, None]
+    steps = np.diff(np.floor(ticks * levels[None, :]), axis=0)
+    return np.where(gauges, np.round(levels), steps).astype(np.int64)
