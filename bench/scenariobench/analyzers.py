@@ -16,7 +16,7 @@ import redis
 
 from reveal_contract.names import analyzers_key, owner_key
 
-READY_S = 60.0
+READY_S = 240.0  # the first start of a checkout compiles its loops
 _PR_SET_PDEATHSIG = 1
 _POLL_S = 0.02
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,7 @@ _LEAD_S, _REST_S = 6, 12  # of a case, beside the fault
 _HEALTHY_S = 300  # of one clip of a healthy recording
 # metrics that only describe the collector, or would take much of the room and decide nothing
 _LEFT_OUT = ("own.",)
+_KNOWN_SUBJECTS = ("/reveal-", "/neighbour")
 
 
 def collect(source: Path, target: Path) -> list[Path]:
@@ -99,7 +101,10 @@ def _clip(
 def _frame(recorded: Slice) -> Frame:
     message, table = recorded.message, recorded.table
     fast, slow = _kept(table.fast), _kept(table.slow)
-    kept = table_of(tuple(table.fast[i] for i in fast), tuple(table.slow[i] for i in slow))
+    kept = table_of(
+        tuple(_anonymous(table.fast[i]) for i in fast),
+        tuple(_anonymous(table.slow[i]) for i in slow),
+    )
     return Frame(
         kept, message.fast[:, fast], message.slow[slow],
         message.fast_missing[:, fast], message.slow_missing[slow],
@@ -110,6 +115,16 @@ def _kept(channels: Sequence[Channel]) -> list[int]:
     return [
         index for index, channel in enumerate(channels) if not channel.metric.startswith(_LEFT_OUT)
     ]
+
+
+def _anonymous(channel: Channel) -> Channel:
+    """Return the channel of a process that is no part of the bench under a neutral name."""
+    name = channel.instance
+    if ".subject." not in channel.metric or not name or name.startswith(_KNOWN_SUBJECTS):
+        return channel
+    number = zlib.crc32(name.encode()) % 10_000
+    neutral = f"/other/service-{number}" if name.startswith("/") else f"pgrp:other[{number}]"
+    return replace(channel, instance=neutral)
 
 
 def _renamed(clip: Clip, old: str, new: str) -> Clip:

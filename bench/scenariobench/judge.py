@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -170,7 +171,8 @@ def _judged(
         answers["culprit_end"] = _culprit(last.last) in truth.culprits
     compared, wrong = wrong_values(last.last["evidence"], values)
     answers["values"] = not wrong if compared else None
-    answers["opened"] = first.opened - truth.onset <= truth.open_within
+    # the first second that is all in the fault is the first that can show it
+    answers["opened"] = first.opened - math.ceil(truth.onset) <= truth.open_within
     answers["resolved"] = _resolved_in_time(truth, last, timeline.seconds) and all(
         each.in_order for each in findings
     )

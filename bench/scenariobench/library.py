@@ -62,15 +62,10 @@ class Library:
         session = next(e.session for e in self._entries if _read_name(e) == clip.name)
         bases = [e for e in self._entries if e.base and e.session == session]
         others = [e for e in self._entries if e.fault and e.session == session]
-        leads = [_read(entry.path) for entry in others[:_LEADS]]
-        return (
-            *(_read(entry.path) for entry in bases),
-            *(
-                lead.part(0, lead.fault.first, f"{lead.name}-lead")
-                for lead in leads
-                if lead.fault and lead.fault.first >= 4
-            ),
-        )
+        warm = tuple(_read(entry.path) for entry in bases)
+        most = 2 * max(map(_most_read, warm))
+        leads = (_lead(_read(entry.path)) for entry in others[:_LEADS])
+        return (*warm, *(lead for lead in leads if len(lead) >= 4 and _most_read(lead) <= most))
 
     def healthy(self) -> list[tuple[str, tuple[Clip, ...]]]:
         """Return the healthy recordings: (name, clips in order)."""
@@ -82,6 +77,25 @@ class Library:
             (name, tuple(_read(path) for path in sorted(paths, key=_number)))
             for name, paths in groups.items()
         ]
+
+
+def _lead(clip: Clip) -> Clip:
+    """Return the quiet seconds before the fault of a clip."""
+    assert clip.fault is not None
+    return clip.part(0, clip.fault.first, f"{clip.name}-lead")
+
+
+def _most_read(clip: Clip) -> float:
+    """Return the most bytes that were read from disks in a second.
+
+    Where that is far more than in the warm-up, another process of the host reads: that second is
+    not quiet.
+    """
+    reads = [i for i, c in enumerate(clip.channels.fast) if c.metric == "storage.disk.read_bytes"]
+    return max(
+        (float(clip.fast[:, :, i].sum(axis=1).max()) * clip.channels.fast[i].scale for i in reads),
+        default=0.0,
+    )
 
 
 def _read_name(entry: _Entry) -> str:

@@ -376,6 +376,8 @@ _QUIET_CHANGES: dict[str, tuple[Disturbance, ...]] = {
 
 def _healthy(library: Library) -> Iterator[Planned]:
     recordings = library.healthy()
+    if not recordings:
+        return
     number = 0
     for name, disturbances in _QUIET_CHANGES.items():
         label = f"{name}-{recordings[number % len(recordings)][0]}"

@@ -122,7 +122,6 @@ class Layer:
     """Adds what a clip differs by from its own quiet level to the seconds of another.
 
     A channel that the other does not have comes with it as recorded: the cgroup of a fault.
-    ``gain`` multiplies the differences.
     """
 
     def __init__(self, clip: Clip, quiet: Levels | None = None) -> None:
@@ -130,6 +129,7 @@ class Layer:
         self._quiet = quiet_levels(clip) if quiet is None else quiet
         self._ticks = 0
         self._plans: dict[tuple[bytes, bytes], _Plan] = {}
+        self._owed: dict[Channel, float] = {}
 
     def add(self, base: Frame, second: int) -> Frame:
         """Return the second ``base`` with this layer's second on top of it."""
@@ -137,21 +137,18 @@ class Layer:
         key = base.table.key, top.table.key
         if key not in self._plans:
             self._plans[key] = _plan(base.table, top.table, self._quiet)
-        plan, tick = self._plans[key], self._ticks
-        self._ticks += len(base.fast)
-        levels = _dithered(plan.quiet_fast, plan.gauge_fast, tick, len(base.fast))
-        steps = np.where(
-            top.fast_missing[:, plan.fast_from], 0, top.fast[:, plan.fast_from] - levels
-        )
-        fast = base.fast.copy()
-        fast[:, plan.fast_to] += steps
-        slow = base.slow.copy()
-        quiet_slow = _dithered(plan.quiet_slow, plan.gauge_slow, tick // len(base.fast), 1)[0]
-        slow[plan.slow_to] += np.where(
-            top.slow_missing[plan.slow_from], 0, top.slow[plan.slow_from] - quiet_slow
-        )
-        np.clip(fast, np.minimum(base.fast, 0), plan.cap(base.fast, self.clip.tick_us), out=fast)
-        np.maximum(slow, np.minimum(base.slow, 0), out=slow)
+        plan, tick, ticks = self._plans[key], self._ticks, len(base.fast)
+        self._ticks += ticks
+        fast, slow = base.fast.copy(), base.slow.copy()
+        levels = _dithered(plan.quiet_fast, plan.gauge_fast, tick, ticks)
+        read = ~top.fast_missing[:, plan.fast_from]
+        fast[:, plan.fast_to] += read * (top.fast[:, plan.fast_from] - levels)
+        level = _dithered(plan.quiet_slow, plan.gauge_slow, tick // ticks, 1)[0]
+        read_slow = ~top.slow_missing[plan.slow_from]
+        slow[plan.slow_to] += read_slow * (top.slow[plan.slow_from] - level)
+        self._settle(base.table.fast, fast, plan.most_owed_fast)
+        self._settle(base.table.slow, slow[None, :], plan.most_owed_slow)
+        np.minimum(fast, plan.cap(base.fast, self.clip.tick_us), out=fast)
         return Frame(
             plan.table,
             np.concatenate([fast, top.fast[:, plan.fast_new]], axis=1),
@@ -159,6 +156,20 @@ class Layer:
             np.concatenate([base.fast_missing, top.fast_missing[:, plan.fast_new]], axis=1),
             np.concatenate([base.slow_missing, top.slow_missing[plan.slow_new]]),
         )
+
+    def _settle(self, channels: Sequence[Channel], values: NDArray[np.int64], most: Floats) -> None:
+        """Raise negative values to 0, and take the difference from the next ones.
+
+        Otherwise the mean of a counter that counts rarely would be too high.
+        """
+        owed = np.array([self._owed.get(channel, 0.0) for channel in channels])
+        if not (values.min(initial=0) < 0 or owed.any()):
+            return
+        for index in range(len(values)):
+            sums = values[index] + np.rint(owed).astype(np.int64)
+            owed = np.maximum(np.minimum(sums, 0), most)
+            values[index] = np.maximum(sums, 0)
+        self._owed.update(zip(channels, owed.tolist(), strict=True))
 
 
 class _Plan(NamedTuple):
@@ -175,6 +186,8 @@ class _Plan(NamedTuple):
     quiet_slow: Floats
     gauge_fast: NDArray[np.bool_]
     gauge_slow: NDArray[np.bool_]
+    most_owed_fast: Floats  # by channel of the base: a quiet second of it, below 0
+    most_owed_slow: Floats
     pressure_ns: Floats  # scale of pressures, 0 for all other channels of the base
 
     def cap(self, base: NDArray[np.int64], tick_us: int) -> NDArray[np.int64]:
@@ -198,6 +211,8 @@ def _plan(base: ChannelTable, top: ChannelTable, quiet: Levels) -> _Plan:
         np.array([quiet.fast.get(channel, 0.0) for channel in both_fast]),
         np.array([quiet.slow.get(channel, 0.0) for channel in both_slow]),
         _gauges(both_fast), _gauges(both_slow),
+        np.array([_most_owed(c, quiet.fast.get(c, 0.0) * 10) for c in base.fast]),
+        np.array([_most_owed(c, quiet.slow.get(c, 0.0)) for c in base.slow]),
         np.array([c.scale if _is_pressure(c) else 0.0 for c in base.fast]),
     )  # fmt: skip
 
@@ -215,6 +230,10 @@ def _paired(
         np.array([pair[1] for pair in both], np.intp),
         np.array(new, np.intp),
     )
+
+
+def _most_owed(channel: Channel, quiet_second: float) -> float:
+    return -max(1.0, quiet_second) if channel.kind is Kind.COUNTER else 0.0
 
 
 @lru_cache(maxsize=1 << 14)

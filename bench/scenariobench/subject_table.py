@@ -43,11 +43,11 @@ class SubjectTable:
 
 
 def instances(table: ChannelTable) -> set[str]:
-    """Return the subjects that have channels."""
+    """Return the subjects that have channels; parts of a tick (``#1``) are not subjects."""
     return {
         channel.instance
         for channel in (*table.fast, *table.slow)
-        if ".subject." in channel.metric and channel.instance
+        if ".subject." in channel.metric and channel.instance and "#" not in channel.instance
     }
 
 

@@ -15,8 +15,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from reveal_contract.catalogue import find
 from reveal_contract.channels import Channel
-from reveal_contract.metric import Kind
+from reveal_contract.metric import Capacity, Kind
 from scenariobench.clip import Frame
 
 KEPT_S = 60  # a value is the mean of the last minute of a fault
@@ -29,9 +30,9 @@ class Value(NamedTuple):
     mean: float
     error: float  # standard error of the mean
 
-    def agrees(self, value: float) -> bool:
-        """Whether a reported value is near enough."""
-        allowed = max(TOLERANCE * abs(self.mean), _ERRORS * self.error)
+    def agrees(self, value: float, quantum: float = 0.0) -> bool:
+        """Whether a reported value is near enough; ``quantum`` is what begins to matter."""
+        allowed = max(TOLERANCE * abs(self.mean), _ERRORS * self.error, quantum)
         return abs(value - self.mean) <= allowed + 1e-9
 
 
@@ -95,6 +96,12 @@ def _is_of(instance: str, wanted: str) -> bool:
     return bool(instance) and (not wanted or instance.rpartition("/")[0] == wanted)
 
 
+def _quantum(metric: str) -> float:
+    """Return the amount of a metric that begins to matter, where it is no share of a capacity."""
+    row = find(metric)
+    return row.quantum if row.capacity is Capacity.ABSOLUTE else 0.0
+
+
 def wrong_values(
     evidence: Iterable[Mapping[str, str]], values: TrueValues
 ) -> tuple[int, list[str]]:
@@ -107,7 +114,7 @@ def wrong_values(
         if true is None:
             continue
         compared += 1
-        if not true.agrees(float(line["value"])):
+        if not true.agrees(float(line["value"]), _quantum(line["metric"])):
             label = f"{line['metric']}{{{line['instance']}}}"
             wrong.append(f"{label} is {line['value']}, true {true.mean:.4g}")
     return compared, wrong

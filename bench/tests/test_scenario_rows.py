@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -68,7 +69,7 @@ def test_faults_end_early_enough_to_resolve(timelines: list[Timeline]) -> None:
 def test_only_one_fault_at_a_time_is_played_itself(timelines: list[Timeline]) -> None:
     for each in timelines:
         played = sorted((s.start, s.start + s.seconds) for s in each.spans if not s.layered)
-        assert all(end < start for (_, end), (start, _) in zip(played, played[1:], strict=False))
+        assert all(end < start for (_, end), (start, _) in pairwise(played))
 
 
 def test_every_change_of_the_analyzer_comes_at_four_times(timelines: list[Timeline]) -> None:
