@@ -119,8 +119,8 @@ def _play(asked: argparse.Namespace, chosen: Sequence[Planned]) -> int:
                     log(f"{number} of {len(chosen)}: {_sentence(fresh)}")
         finally:
             player.close()
-    wanted = {plan.label for plan in chosen}
-    results = [each for each in results if each.label in wanted]
+    selected = {plan.label for plan in chosen}
+    results = [each for each in results if each.label in selected]
     for checkout in checkouts:
         print(*summary.misses(results, checkout.name), sep="\n")
     for checkout in checkouts:

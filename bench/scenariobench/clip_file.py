@@ -117,8 +117,8 @@ def _unpacked(
     split = np.zeros((count, 8), np.uint8)
     split[:, :planes] = np.frombuffer(view, np.uint8, count * planes).reshape(planes, count).T
     zigzag = split.view(np.uint64).ravel()
-    one = np.uint64(1)
-    steps = ((zigzag >> one) ^ (-(zigzag & one).astype(np.int64)).view(np.uint64)).view(np.int64)
+    unit = np.uint64(1)
+    steps = ((zigzag >> unit) ^ (-(zigzag & unit).astype(np.int64)).view(np.uint64)).view(np.int64)
     values = steps.reshape(shape)
     values[gauges] = np.cumsum(values[gauges], axis=1)
     return values, view[count * planes :]

@@ -146,12 +146,12 @@ def _may_be(truth: Truth, finding: Reported) -> bool:
     return fits or recent
 
 
-def _fit(truth: Truth, finding: Reported, has_one: bool) -> tuple[bool, bool, bool, bool, float]:
+def _fit(truth: Truth, finding: Reported, matched: bool) -> tuple[bool, bool, bool, bool, float]:
     """Return the sort key of a truth for a finding: by cause, culprit, subsystem, then age."""
     cause = any(_cause(each.row) in truth.causes for each in finding.rows)
     subsystem = any(each.row["subsystem"] in truth.subsystems for each in finding.rows)
     culprit = not truth.culprits or _culprit(finding.first) in truth.culprits
-    return cause and culprit, cause, subsystem, not has_one, truth.onset
+    return cause and culprit, cause, subsystem, not matched, truth.onset
 
 
 def _judged(

@@ -1,6 +1,6 @@
 """The rows of the table: which timelines there are.
 
-A timeline is made from its name and the recorded clips alone; its seed is a hash of its label.
+A timeline is built from its name and the recorded clips alone; its seed is a hash of its label.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ORDER = ("train", "server", "loader")
 
 @dataclass(frozen=True)
 class Planned:
-    """A timeline that can be made; making it reads clips."""
+    """A timeline that can be built; building it reads clips."""
 
     row: str
     name: str
@@ -132,9 +132,9 @@ def _lasting_timeline(library: Library, kind: str, workload: str, fault: str) ->
         Span(clip, ONSET_S + HOUR_S, FAULT_S),
         long,
     )
-    made = timeline("lasting", f"{kind}-{workload}-{fault}", library.base(clip), spans, seconds)
-    last = replace(made.truths[-1], name=kind, lasting=True)
-    return replace(made, truths=(*made.truths[:-1], last))
+    built = timeline("lasting", f"{kind}-{workload}-{fault}", library.base(clip), spans, seconds)
+    last = replace(built.truths[-1], name=kind, lasting=True)
+    return replace(built, truths=(*built.truths[:-1], last))
 
 
 def _clip(library: Library, fault: str, *workloads: str) -> Clip:
@@ -147,11 +147,11 @@ def _clip(library: Library, fault: str, *workloads: str) -> Clip:
 
 _OTHER = (
     ("cpu_contend", "loss_5"), ("slow_disk", "cpu_contend"), ("loss_1", "memcg_thrash"),
-    ("cpu_contend", "slow_disk"), ("memcg_thrash", "loss_5"), ("quota_half", "slow_disk"),
+    ("cpu_contend", "slow_disk"), ("memcg_thrash", "loss_5"), ("cpu_quota", "slow_disk"),
     ("rate_limit", "cpu_contend"), ("hugepages", "loss_5"), ("slow_disk", "hugepages"),
 )  # fmt: skip
 _SAME = (
-    ("loss_5", "udp_rcvbuf"), ("quota_half", "cpu_contend"), ("cpu_contend", "fork_weak"),
+    ("loss_5", "udp_rcvbuf"), ("cpu_quota", "cpu_contend"), ("cpu_contend", "fork_storm"),
     ("memcg_thrash", "hugepages"), ("udp_rcvbuf", "loss_5"), ("slow_disk", "read_burst"),
     ("slow_disk", "fio_libaio"), ("zram_swap", "hugepages"), ("hugepages", "oom_kill"),
 )  # fmt: skip
@@ -185,7 +185,7 @@ def _two_timeline(library: Library, name: str, first: str, second: str, overlap:
 
 # -- the same fault again, and for how long
 
-_REPEATED = ("cpu_contend", "slow_disk", "loss_5", "memcg_thrash", "quota_half", "oom_kill")
+_REPEATED = ("cpu_contend", "slow_disk", "loss_5", "memcg_thrash", "cpu_quota", "oom_kill")
 _PAUSES = {"30s": 30, "2min": 120, "10min": 600}
 _LENGTHS = {"20s": 20, "5min": 300, "1h": HOUR_S}
 
@@ -241,14 +241,14 @@ def _event_timeline(
     clip = _clip(library, fault)
     spans = (Span(clip, _EVENT_ONSET_S, _EVENT_FAULT_S),)
     seconds = _EVENT_ONSET_S + _EVENT_FAULT_S + 150
-    made = timeline("analyzer", f"{name}-{fault}", library.base(clip), spans, seconds)
-    return replace(made, events=(AnalyzerEvent(change, _EVENT_ONSET_S + _WHEN[when]),))
+    built = timeline("analyzer", f"{name}-{fault}", library.base(clip), spans, seconds)
+    return replace(built, events=(AnalyzerEvent(change, _EVENT_ONSET_S + _WHEN[when]),))
 
 
 # -- disturbances of the stream while a fault is on
 
 _DISTURBED_S = 200  # length of the fault
-_AT_S = 60  # of it, when the disturbance begins
+_DISTURBANCE_S = 60  # of it, when the disturbance begins
 _UNOBSERVED_S = 110.0  # a minute without evidence, and some
 _AWAY_S = 300
 _CLOCK_S = 7200
@@ -273,65 +273,65 @@ def _plain(library: Library, name: str, fault: str, seconds: int, after: int = 0
 
 
 def _with(
-    made: Timeline, kind: DisturbanceKind, seconds: int = 0, *, truth: Truth | None = None,
+    built: Timeline, kind: DisturbanceKind, seconds: int = 0, *, truth: Truth | None = None,
     channels: tuple[str, ...] = (), step_s: int = 0,
 ) -> Timeline:  # fmt: skip
-    disturbance = Disturbance(kind, ONSET_S + _AT_S, seconds, channels, step_s)
-    truths = made.truths if truth is None else (truth,)
-    return replace(made, disturbances=(disturbance,), truths=truths)
+    disturbance = Disturbance(kind, ONSET_S + _DISTURBANCE_S, seconds, channels, step_s)
+    truths = built.truths if truth is None else (truth,)
+    return replace(built, disturbances=(disturbance,), truths=truths)
 
 
-def _cut_short(made: Timeline, within: float, *, unobserved: bool = True) -> Truth:
+def _unobservable(built: Timeline, within: float, *, unobserved: bool = True) -> Truth:
     """Return the truth of a fault that cannot be observed from the disturbance on."""
-    end = float(ONSET_S + _AT_S)
-    return replace(made.truths[0], end=end, unobserved=unobserved, resolve_within=within)
+    end = float(ONSET_S + _DISTURBANCE_S)
+    return replace(built.truths[0], end=end, unobserved=unobserved, resolve_within=within)
 
 
 def _metric_gone(library: Library, name: str, fault: str) -> Timeline:
-    made = _plain(library, name, fault, _DISTURBED_S, 60)
+    built = _plain(library, name, fault, _DISTURBED_S, 60)
     channels = _DISK if fault == "slow_disk" else ("network.",)
-    truth = _cut_short(made, _UNOBSERVED_S)
-    return _with(made, DisturbanceKind.MISSING, truth=truth, channels=channels)
+    truth = _unobservable(built, _UNOBSERVED_S)
+    return _with(built, DisturbanceKind.MISSING, truth=truth, channels=channels)
 
 
 def _device_gone(library: Library, name: str, fault: str) -> Timeline:
     """The device leaves the table for good, and the fault ends with it."""
-    made = _plain(library, name, fault, _AT_S, 60)
-    clip = made.spans[0].clip
+    built = _plain(library, name, fault, _DISTURBANCE_S, 60)
+    clip = built.spans[0].clip
     devices = {
         f"@{channel.instance}"
         for channel in clip.channels.fast
         if channel.metric.startswith(("storage.disk.", "network.nic.")) and channel.instance
     }
-    truth = replace(made.truths[0], resolve_within=_UNOBSERVED_S)
-    return _with(made, DisturbanceKind.GONE, truth=truth, channels=tuple(sorted(devices)))
+    truth = replace(built.truths[0], resolve_within=_UNOBSERVED_S)
+    return _with(built, DisturbanceKind.GONE, truth=truth, channels=tuple(sorted(devices)))
 
 
 def _gap(
     library: Library, name: str, fault: str, seconds: int, reports: tuple[int, ...]
 ) -> Timeline:
-    made = _plain(library, name, fault, _DISTURBED_S)
-    truth = replace(made.truths[0], reports=reports)
-    return _with(made, DisturbanceKind.GAP, seconds, truth=truth)
+    built = _plain(library, name, fault, _DISTURBED_S)
+    truth = replace(built.truths[0], reports=reports)
+    return _with(built, DisturbanceKind.GAP, seconds, truth=truth)
 
 
 def _clock(library: Library, name: str, fault: str, step_s: int) -> Timeline:
-    made = _plain(library, name, fault, _DISTURBED_S)
-    return _with(made, DisturbanceKind.CLOCK, step_s=step_s)
+    built = _plain(library, name, fault, _DISTURBED_S)
+    return _with(built, DisturbanceKind.CLOCK, step_s=step_s)
 
 
 def _away_healthy(library: Library, name: str, fault: str) -> Timeline:
     """The node boots again without the fault."""
-    made = _plain(library, name, fault, _AT_S, _AWAY_S)
-    truth = _cut_short(made, _AWAY_S + 60.0)
-    return _with(made, DisturbanceKind.AWAY, _AWAY_S, truth=truth)
+    built = _plain(library, name, fault, _DISTURBANCE_S, _AWAY_S)
+    truth = _unobservable(built, _AWAY_S + 60.0)
+    return _with(built, DisturbanceKind.AWAY, _AWAY_S, truth=truth)
 
 
 def _away_faulty(library: Library, name: str, fault: str) -> Timeline:
     """The node boots again with the fault."""
-    made = _plain(library, name, fault, _DISTURBED_S + _AWAY_S)
-    truth = replace(made.truths[0], reports=(1, 2))
-    return _with(made, DisturbanceKind.AWAY, _AWAY_S, truth=truth)
+    built = _plain(library, name, fault, _DISTURBED_S + _AWAY_S)
+    truth = replace(built.truths[0], reports=(1, 2))
+    return _with(built, DisturbanceKind.AWAY, _AWAY_S, truth=truth)
 
 
 _DISTURBED: dict[str, Callable[[Library, str, str], Timeline]] = {
@@ -351,9 +351,9 @@ def _driver_hung(library: Library) -> Timeline:
     base = library.base(_clip(library, fault, workload))
     spans = (lasting_span(library, "remap", ONSET_S, _DISTURBED_S, workload),)
     seconds = ONSET_S + _DISTURBED_S + TAIL_S + 60
-    made = timeline("disturbed", "driver-hung-remap", base, spans, seconds)
-    truth = _cut_short(made, _UNOBSERVED_S)
-    return _with(made, DisturbanceKind.MISSING, truth=truth, channels=("gpu.",))
+    built = timeline("disturbed", "driver-hung-remap", base, spans, seconds)
+    truth = _unobservable(built, _UNOBSERVED_S)
+    return _with(built, DisturbanceKind.MISSING, truth=truth, channels=("gpu.",))
 
 
 # -- healthy hours with the same disturbances
@@ -398,7 +398,7 @@ def _healthy_timeline(
     events: tuple[AnalyzerEvent, ...] = (),
 ) -> Timeline:  # fmt: skip
     with_gpu = name.startswith("driver-hung")
-    made = Timeline("healthy", name, seed_of(f"healthy/{name}"), _HEALTHY_S, clips)
+    built = Timeline("healthy", name, seed_of(f"healthy/{name}"), _HEALTHY_S, clips)
     # beyond the end: the sound GPU is there, its fault never comes
     spans = (Span(lasting.pending_row_remap(), _HEALTHY_S + 60, 10, layered=True),)
-    return replace(made, disturbances=disturbances, events=events, spans=spans if with_gpu else ())
+    return replace(built, disturbances=disturbances, events=events, spans=spans if with_gpu else ())

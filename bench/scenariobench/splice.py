@@ -86,8 +86,8 @@ class Shift:
     change that nobody made.
     """
 
-    def __init__(self, own: Levels, wanted: Levels) -> None:
-        self._own, self._target = own, wanted
+    def __init__(self, own: Levels, target: Levels) -> None:
+        self._own, self._target = own, target
         self._known: dict[bytes, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
 
     def apply(self, frame: Frame) -> Frame:
@@ -105,12 +105,12 @@ class Shift:
 
 
 def _shifts(
-    channels: Sequence[Channel], own: dict[Channel, float], wanted: dict[Channel, float]
+    channels: Sequence[Channel], own: dict[Channel, float], target: dict[Channel, float]
 ) -> NDArray[np.int64]:
     return np.array(
         [
-            round(wanted[channel] - own[channel])
-            if channel.kind is Kind.GAUGE and channel in own and channel in wanted
+            round(target[channel] - own[channel])
+            if channel.kind is Kind.GAUGE and channel in own and channel in target
             else 0
             for channel in channels
         ],

@@ -91,9 +91,9 @@ def _indices(channels: Sequence[Channel], metric: str, instance: str, feature: s
     ]
 
 
-def _is_of(instance: str, wanted: str) -> bool:
+def _is_of(instance: str, requested: str) -> bool:
     """Whether an instance belongs to a fold: all, or those of one kind (``NET_RX/0``)."""
-    return bool(instance) and (not wanted or instance.rpartition("/")[0] == wanted)
+    return bool(instance) and (not requested or instance.rpartition("/")[0] == requested)
 
 
 def _quantum(metric: str) -> float:

@@ -43,7 +43,7 @@ def test_another_file_is_no_clip(tmp_path: Path, damage: bytes) -> None:
         clip_file.read(path)
 
 
-def test_a_cut_clip_is_refused(tmp_path: Path) -> None:
+def test_a_truncated_clip_is_refused(tmp_path: Path) -> None:
     path = clip_file.write(faulty(), tmp_path)
     path.write_bytes(path.read_bytes()[:-40])
     with pytest.raises(clip_file.ClipError, match="is not a clip"):
@@ -57,7 +57,7 @@ def test_a_second_has_the_table_that_it_had() -> None:
     assert clip.frame(6).fast[0].tolist() == [60, 2000, 1_000_000]
 
 
-def test_seconds_with_different_tables_make_one_clip() -> None:
+def test_seconds_with_different_tables_make_a_clip() -> None:
     clip = faulty()
     frames = [clip.frame(second) for second in range(len(clip))]
     again = clip_of("one-storm", "train", frames, 100_000, clip.fault)

@@ -76,7 +76,7 @@ def test_what_is_right_in_all_columns() -> None:
         ("one_series", (*RIGHT, _row(173), _row(180, state="Resolved"))),
     ],
 )
-def test_what_is_wrong_in_one_column(column: str, rows: tuple[HeardRow, ...]) -> None:
+def test_what_is_wrong_in_a_column(column: str, rows: tuple[HeardRow, ...]) -> None:
     (judged,) = _verdict(*rows).truths
     assert judged.answers[column] is False
     assert judged.notes

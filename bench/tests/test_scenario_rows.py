@@ -20,7 +20,7 @@ FAULTS = (
     "loss_5",
     "memcg_thrash",
     "oom_kill",
-    "quota_half",
+    "cpu_quota",
     "slow_disk",
 )
 
@@ -45,7 +45,7 @@ def timelines(library: Library) -> list[Timeline]:
     return [plan.make() for plan in planned(library)]
 
 
-def test_each_timeline_is_what_its_plan_says(library: Library) -> None:
+def test_each_timeline_is_as_planned(library: Library) -> None:
     plans = planned(library)
     assert [plan.label for plan in plans] == [plan.make().label for plan in plans]
     assert max(Counter(plan.label for plan in plans).values()) == 1
@@ -66,13 +66,13 @@ def test_faults_end_early_enough_to_resolve(timelines: list[Timeline]) -> None:
     assert all(truth.end + truth.resolve_within < seconds for seconds, truth in ends)
 
 
-def test_only_one_fault_at_a_time_is_played_itself(timelines: list[Timeline]) -> None:
+def test_faults_that_are_played_themselves_do_not_overlap(timelines: list[Timeline]) -> None:
     for each in timelines:
         played = sorted((s.start, s.start + s.seconds) for s in each.spans if not s.layered)
         assert all(end < start for (_, end), (start, _) in pairwise(played))
 
 
-def test_every_change_of_the_analyzer_comes_at_four_times(timelines: list[Timeline]) -> None:
+def test_every_change_of_the_analyzer_comes_four_times(timelines: list[Timeline]) -> None:
     events = [each.events[0].change for each in timelines if each.row == "analyzer"]
     assert Counter(events) == dict.fromkeys(AnalyzerChange, 4)
     assert {

@@ -53,7 +53,7 @@ def test_a_layer_adds_only_what_the_fault_changed() -> None:
     assert frame.slow.tolist() == [500]
 
 
-def test_a_layer_keeps_rates_below_one_a_tick() -> None:
+def test_a_layer_keeps_low_rates() -> None:
     clip, base = faulty(), healthy()
     clip.fast[:5, :, 0] = base.fast[:, :, 0] = 0
     clip.fast[:5, ::2, 0] = base.fast[:, ::2, 0] = 1
@@ -86,9 +86,9 @@ def test_slices_follow_each_other() -> None:
 
 
 def test_the_same_seed_gives_the_same_slices() -> None:
-    one, two = (list(slices(_timeline(Span(faulty(), 20, 30)), START_NS)) for _ in range(2))
+    first, second = (list(slices(_timeline(Span(faulty(), 20, 30)), START_NS)) for _ in range(2))
     assert all(
-        np.array_equal(a.message.fast, b.message.fast) for a, b in zip(one, two, strict=True)
+        np.array_equal(a.message.fast, b.message.fast) for a, b in zip(first, second, strict=True)
     )
 
 

@@ -17,11 +17,7 @@ from scenariobench.player import Player
 from scenariobench.rows import planned
 from scenariobench.summary import Result, misses
 
-TIMELINES = (
-    "again/quota_half-after-30s",
-    "disturbed/gap-20s-loss_5",
-    "analyzer/roll-open-cpu_contend",
-)
+TIMELINES = ("disturbed/gap-20s-loss_5",)
 
 
 @pytest.fixture(scope="module")
