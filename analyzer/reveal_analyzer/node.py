@@ -30,7 +30,7 @@ from reveal_analyzer.paper.fit_budget import FitBudget
 from reveal_analyzer.paper.methods import PaperMethods
 from reveal_analyzer.paper.mode import PaperMode
 from reveal_analyzer.selection.applied import NO_SELECTION, AppliedSelection
-from reveal_analyzer.state.codec import Path
+from reveal_analyzer.state.codec import SectionPath
 from reveal_analyzer.state.tree import Stateful, StateTree, integer, number, octets, section
 from reveal_analyzer.stream.clock_steps import ClockSteps
 from reveal_analyzer.subjects.directory import SubjectSource, no_subjects
@@ -50,7 +50,7 @@ _LASTS_NOTE = (
 )
 
 # sections of the saved state that are left out, in this order, if it is too large
-OPTIONAL_STATE: tuple[Path, ...] = tuple(("live", *path) for path in OPTIONAL)
+OPTIONAL_STATE: tuple[SectionPath, ...] = tuple(("live", *path) for path in OPTIONAL)
 # how the node is when nothing is wrong; jobs may be others in another scan
 _BASELINE = frozenset({"live", "job_starts"})
 

@@ -23,7 +23,7 @@ from reveal_analyzer.gc_control import GarbageControl
 from reveal_analyzer.sinks import Sink
 from reveal_analyzer.sinks.metrics import Metrics
 from reveal_analyzer.state.checkpoints import INTERVAL_S, Checkpoints, first_save_s
-from reveal_analyzer.state.codec import Path, Position
+from reveal_analyzer.state.codec import Position, SectionPath
 from reveal_analyzer.state.tree import StateTree, section
 from reveal_analyzer.stream.reader import Received, StreamReader
 from reveal_analyzer.telemetry.snapshot import SILENT_SECONDS, NodeSnapshot, Snapshot
@@ -110,7 +110,7 @@ class Worker:
         metrics: Metrics,
         fleet: Fleet | None = None,
         observe: Callable[[Snapshot], None] | None = None,
-        optional_state: Sequence[Path] = (),
+        optional_state: Sequence[SectionPath] = (),
     ) -> None:
         self._fleet, self._observe = fleet, observe
         self._last_snapshot: tuple[float, frozenset[int]] = (0.0, frozenset())

@@ -11,7 +11,7 @@ from zlib import crc32
 
 import redis
 
-from reveal_analyzer.state.codec import Path, Position, SavedState, encode
+from reveal_analyzer.state.codec import Position, SavedState, SectionPath, encode
 from reveal_analyzer.state.store import NodeStateStore, TooOldError
 from reveal_analyzer.state.tree import StateError, Stateful
 
@@ -34,7 +34,7 @@ class Checkpoints:
     and its node is learned again.
     """
 
-    def __init__(self, store: NodeStateStore, optional: Sequence[Path] = ()) -> None:
+    def __init__(self, store: NodeStateStore, optional: Sequence[SectionPath] = ()) -> None:
         self.counts: Counter[str] = Counter(dict.fromkeys(RESULTS, 0))
         self._store, self._optional = store, optional
         self._taken: dict[str, bytes] = {}  # of shards taken over, not restored yet

@@ -49,7 +49,7 @@ _TYPES = {
 }
 _NAMES = {dtype: name for name, dtype in _TYPES.items()}
 
-Path = tuple[str, ...]
+SectionPath = tuple[str, ...]
 
 
 class Position(NamedTuple):
@@ -75,7 +75,7 @@ class SavedState:
     tree: StateTree
 
 
-def encode(state: SavedState, optional: Iterable[Path] = ()) -> bytes:
+def encode(state: SavedState, optional: Iterable[SectionPath] = ()) -> bytes:
     """Return the bytes of a state, at most ``MAX_BYTES``.
 
     If it is larger, the ``optional`` sections are left out one after the other, in their order.
@@ -108,7 +108,7 @@ def position(data: bytes) -> Position:
     return _position(_header(data)[0])
 
 
-def without(tree: StateTree, path: Path) -> StateTree:
+def without(tree: StateTree, path: SectionPath) -> StateTree:
     """Return the tree without the section at ``path``."""
     name, *rest = path
     if name not in tree:

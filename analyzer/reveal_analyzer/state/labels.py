@@ -1,0 +1,39 @@
+"""Labels of columns in a saved state: the largest part of it, and the same in each save."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+import zstandard
+
+from reveal_analyzer.arrays import Bytes
+from reveal_analyzer.state.tree import StateError, StateTree, array
+
+MAX_LABELS = 1 << 16
+_MAX_TEXT = 4 << 20  # bytes
+_REMEMBERED = 8192  # sets of labels: nodes of one analyzer, most with pods of their own
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def pack_labels(labels: tuple[str, ...]) -> Bytes:
+    """Return the labels as compressed bytes; none contains a zero byte."""
+    text = "\0".join(labels).encode(errors="surrogatepass")
+    packed = np.frombuffer(zstandard.ZstdCompressor(level=6).compress(text), np.uint8)
+    packed.flags.writeable = False
+    return packed
+
+
+def unpack_labels(tree: StateTree, key: str) -> tuple[str, ...]:
+    """Return the labels at ``key``; raises ``StateError``."""
+    packed = array(tree, key, np.uint8, (None,)).tobytes()
+    try:
+        if not 0 <= zstandard.frame_content_size(packed) <= _MAX_TEXT:
+            raise StateError(f"{key!r} claims too many labels")
+        text = zstandard.ZstdDecompressor().decompress(packed, max_output_size=_MAX_TEXT)
+        labels = tuple(text.decode(errors="surrogatepass").split("\0")) if text else ()
+    except (zstandard.ZstdError, UnicodeDecodeError) as error:
+        raise StateError(f"{key!r} are no labels: {error}") from None
+    if len(labels) > MAX_LABELS:
+        raise StateError(f"{key!r} has {len(labels)} labels, at most {MAX_LABELS} are read")
+    return labels
