@@ -21,7 +21,7 @@ def test_labels_come_back(given_labels: list[str]) -> None:
 
 def test_equal_labels_are_packed_once() -> None:
     names = [f"cpu.user{{{number}}}" for number in range(300)]
-    assert pack_labels(tuple(names)) is pack_labels(tuple(list(names)))
+    assert pack_labels(tuple(names)) is pack_labels((*names,))
     assert len(pack_labels(tuple(names))) < 1024
 
 
