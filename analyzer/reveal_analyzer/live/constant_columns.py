@@ -21,6 +21,7 @@ from reveal_analyzer.kernels import backend
 from reveal_analyzer.live.column_map import ColumnMap, positions
 from reveal_analyzer.live.scaling import Capacity, ColumnScaling
 from reveal_analyzer.live.settings import LiveSettings
+from reveal_analyzer.state.labels import pack_labels, unpack_labels
 from reveal_analyzer.state.tree import (
     StateError,
     StateTree,
@@ -28,7 +29,6 @@ from reveal_analyzer.state.tree import (
     finite_array,
     integer,
     number,
-    texts,
 )
 
 _SAME_SIZE = 0.1  # relative difference of memory up to which a saved scale is used
@@ -47,7 +47,7 @@ class SavedColumns:
 
     @classmethod
     def of(cls, tree: StateTree) -> SavedColumns:
-        labels = texts(tree, "labels")
+        labels = unpack_labels(tree, "labels")
         if not labels or len(set(labels)) < len(labels):
             raise StateError("'labels' are none, or not unique")
         memory = number(tree, "memory")
@@ -155,7 +155,7 @@ class ConstantColumns:
     def save(self) -> StateTree:
         """Return labels and levels, and of which size of node the scale is."""
         return {
-            "labels": list(self.plan.labels),
+            "labels": pack_labels(self.plan.labels),
             "constant": self.constant,
             "reactivated": self.reactivated,
             "level": self.level,
