@@ -7,11 +7,20 @@ case is young, or when it is back at its level from before while another subject
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
 
+from reveal_analyzer.state.records import restore_record, save_record
+from reveal_analyzer.state.tree import (
+    StateError,
+    StateTree,
+    StateValue,
+    flag,
+    integer,
+    section,
+    texts,
+)
 from reveal_analyzer.subjects.comparison import LEAST_CHANGE, Comparison, MetricComparison
 from reveal_analyzer.subjects.culprits import CulpritQuery, Kept, find_culprits
 from reveal_analyzer.subjects.directory import SubjectKey
@@ -19,6 +28,7 @@ from reveal_analyzer.subjects.history import SubjectHistory
 from reveal_analyzer.subjects.means import SubjectMeans
 from reveal_analyzer.subjects.named import NamedSubjects
 from reveal_analyzer.subjects.reference import SubjectReference, restore_means, save_means
+from reveal_contract import catalogue
 from reveal_contract.time_units import NS_PER_SECOND
 
 _YOUNG_S = 60  # a culprit that shows later than this reacted to the case
@@ -74,29 +84,32 @@ class CaseSubjects:
         comparison = history.comparison([self.named.metric], self.reference, recent)
         return comparison is not None and self._is_back(comparison)
 
-    def save(self) -> dict[str, Any]:
+    def save(self) -> dict[str, StateValue]:
         """Return it as a state tree."""
         return {
             "first_ns": self.first_ns,
             "reference": self.reference.save(),
             "onset": save_means(self.onset) if self.onset else None,
-            "named": self.named.save(),
+            "named": save_record(self.named),
             "fell": self.fell,
             "hurt": list(self.hurt),
             "notes": list(self.notes),
         }
 
     @classmethod
-    def restore(cls, tree: Mapping[str, Any]) -> CaseSubjects:
-        """Return the subjects of a saved state tree."""
+    def restore(cls, tree: StateTree) -> CaseSubjects:
+        """Return the subjects of a saved state tree; raises ``StateError``."""
+        named = restore_record(NamedSubjects, section(tree, "named"))
+        if named.metric:
+            _checked(named.metric)
         return cls(
-            first_ns=int(tree["first_ns"]),
-            reference=SubjectReference.restore(tree["reference"]),
-            onset=restore_means(tree["onset"]) if tree["onset"] else None,
-            named=NamedSubjects.restore(tree["named"]),
-            fell=bool(tree["fell"]),
-            hurt=tuple(tree["hurt"]),
-            notes=tuple(tree["notes"]),
+            first_ns=integer(tree, "first_ns"),
+            reference=SubjectReference.restore(section(tree, "reference")),
+            onset=restore_means(section(tree, "onset")) if tree.get("onset") is not None else None,
+            named=named,
+            fell=flag(tree, "fell"),
+            hurt=texts(tree, "hurt"),
+            notes=texts(tree, "notes"),
         )
 
     def _update(
@@ -156,3 +169,10 @@ class CaseSubjects:
             return not comparison.directory.may_live(key, comparison.active.last_ns)
         left = max(own) if not self.fell else -min(own)
         return left < LEAST_CHANGE / 2
+
+
+def _checked(metric: str) -> None:
+    try:
+        catalogue.find(metric)
+    except catalogue.UnknownMetricError:
+        raise StateError(f"{metric!r} is no metric of this version") from None

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from reveal_analyzer.subjects.comparison import Change
 from reveal_analyzer.subjects.directory import Directory, SubjectKey, is_process_group
@@ -40,27 +39,6 @@ class NamedSubjects:
     def culprits(self) -> tuple[str, ...]:
         """The names of those that explain the finding, not only share its node."""
         return self.names if self.first else ()
-
-    def save(self) -> dict[str, Any]:
-        """Return them as a state tree."""
-        return {
-            "pods": [asdict(pod) for pod in self.pods],
-            "subjects": [asdict(subject) for subject in self.subjects],
-            "metric": self.metric,
-            "foremost": [self.foremost.instance, self.foremost.uid] if self.foremost else [],
-            "first": self.first,
-        }
-
-    @classmethod
-    def restore(cls, tree: Mapping[str, Any]) -> NamedSubjects:
-        """Return the subjects of a saved state tree."""
-        return cls(
-            tuple(Pod(**_typed(each)) for each in tree["pods"]),
-            tuple(Subject(**_typed(each)) for each in tree["subjects"]),
-            str(tree["metric"]),
-            SubjectKey(*tree["foremost"]) if tree["foremost"] else None,
-            str(tree["first"]),
-        )
 
 
 def named_subjects(
@@ -102,7 +80,3 @@ def _kind(key: SubjectKey) -> str:
     if is_process_group(key):
         return "ProcessGroup"
     return "Unit" if key.instance.endswith((".service", ".scope", ".slice")) else "Cgroup"
-
-
-def _typed(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {**row, "confidence": Confidence(row["confidence"])}

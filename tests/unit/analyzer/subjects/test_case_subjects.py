@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from reveal_analyzer.state.codec import Position, SavedState, decode, encode
+from reveal_analyzer.state.tree import StateError, StateTree, StateValue, section
 from reveal_analyzer.subjects.case_subjects import CaseSubjects
 from reveal_analyzer.subjects.culprits import CulpritQuery
 from reveal_analyzer.subjects.named import NamedSubjects
+from reveal_analyzer.subjects.reference import SubjectReference
+from reveal_contract import catalogue
 from reveal_contract.finding import Confidence
 from reveal_contract.metric import Subsystem
 from reveal_contract.time_units import NS_PER_SECOND
-from support.subject_timeline import CPU, USAGE, SubjectTimeline, cpus, ns, pod
+from support.subject_timeline import USAGE, SubjectTimeline, cpus, ns, pod
 
 CPU_TIME = CulpritQuery((USAGE,), Subsystem.CPU)
 BEFORE = cpus(trainer=6.0, hog=0.0)
@@ -19,6 +24,12 @@ DURING = cpus(trainer=5.0, hog=2.5)
 
 def shares(named: NamedSubjects) -> list[tuple[str, int, int]]:
     return [(each.name, each.share_percent, each.change_percent) for each in named.pods]
+
+
+def saved_and_loaded(case: CaseSubjects) -> StateTree:
+    """Return the state of a case as another process reads it."""
+    position = Position("n1", b"boot", 7, 0)
+    return section(decode(encode(SavedState(position, 0, {"case": case.save()}))).tree, "case")
 
 
 def started() -> tuple[SubjectTimeline, CaseSubjects]:
@@ -122,7 +133,7 @@ def test_a_case_that_is_restored_goes_on_with_its_reference() -> None:
     opened = node.look(case, CPU_TIME)
     after = SubjectTimeline(pod("trainer"), pod("hog"))
     after.now = 1000  # the analyzer that takes over has seen nothing of the time before
-    restored = CaseSubjects.restore(case.save())
+    restored = CaseSubjects.restore(saved_and_loaded(case))
     assert restored.culprits(after.history, CPU_TIME, []) == opened
     after.play(30, DURING)
     assert shares(after.look(restored, CPU_TIME)) == [("hog", 33, 33)]
@@ -171,10 +182,36 @@ def test_of_a_young_case_the_culprit_may_still_become_another() -> None:
     assert all(each.confidence is Confidence.MEASURED for each in named.pods)
 
 
-def test_a_saved_case_is_small() -> None:
+def test_a_saved_case_of_a_full_node_is_small() -> None:
+    rng = np.random.default_rng(1)
     names = [f"job-{number}" for number in range(64)]
+    metrics = [row.name for row in catalogue.rows() if row.source == "subjects"]
     node = SubjectTimeline(*map(pod, names))
-    node.play(60, cpus(**dict.fromkeys(names, 0.1)))
-    tree = node.case(60).save()
-    assert tree["reference"]["means"]["mean"].nbytes == 64 * 4
-    assert CPU  # ns
+    for _ in range(70):
+        used = rng.gamma(1.0, 1e6, (len(metrics), len(names)))
+        node.play(1, {(m, f"ml/{n}"): v for m, row in zip(metrics, used, strict=True)
+                      for n, v in zip(names, row, strict=True)})  # fmt: skip
+    case = node.case(60)
+    node.look(case, CPU_TIME)
+    assert case.onset is not None
+    assert len(encode(SavedState(Position("n1", b"", 7, 0), 0, case.save()))) < 12 * 1024
+
+
+@pytest.mark.parametrize("damage", [
+    {"first_ns": "soon"}, {"reference": {}}, {"hurt": [1]}, {"named": {"metric": "x"}},
+    {"onset": 3}, {"fell": 1},
+])  # fmt: skip
+def test_a_damaged_state_is_refused(damage: dict[str, StateValue]) -> None:
+    node, case = started()
+    node.look(case, CPU_TIME)
+    with pytest.raises(StateError):
+        CaseSubjects.restore(case.save() | damage)
+
+
+def test_levels_of_another_shape_or_without_bounds_are_refused() -> None:
+    _, case = started()
+    tree = case.reference.save()
+    means = section(tree, "means")
+    for damage in ({"mean": np.zeros((1, 1))}, {"high": np.full((1, 2), np.inf)}, {"uids": []}):
+        with pytest.raises(StateError):
+            SubjectReference.restore(tree | {"means": dict(means) | damage})
