@@ -8,7 +8,7 @@ import pytest
 
 from reveal_analyzer.node import NodeAnalyzer
 from reveal_analyzer.state.codec import Position, SavedState, decode, encode
-from reveal_contract.finding import FindingUpdate, State
+from reveal_contract.finding import FindingChange, FindingUpdate, State
 from reveal_contract.metric import Subsystem
 from reveal_contract.settings import AnalyzerSettings
 from reveal_contract.time_units import NS_PER_SECOND
@@ -74,6 +74,27 @@ def test_a_fault_carries_what_it_cost_the_job() -> None:
     assert last.hypothesis is not None and last.hypothesis.name == "PacketLoss"
     assert last.impact is not None
     assert abs(last.impact.slowdown_percent - 12) < 1.5
+
+
+def test_a_job_that_is_slower_for_good_hides_no_later_fault() -> None:
+    job = Job(0.45, 0.2, 0.02, slower=lambda second: 1 + 0.15 * (second >= ONSET))
+    watched = HeartbeatNode({JOB: job}, 470, others=OTHERS, fine=False)
+    losses, judge = ((265, 335), (410, 440)), analyzer()
+    lost = {"network.tcp.retrans_segs": 60.0, "network.tcp.out_segs": 3000.0}
+
+    def values(second: int) -> dict[str, float]:
+        return QUIET | (lost if any(begin <= second < end for begin, end in losses) else {})
+
+    changes: dict[FindingChange, list[int]] = {}
+    for message in watched.slices(values):
+        for update in judge.analyze(message, watched.table):
+            if update.finding.subsystem is Subsystem.NETWORK:
+                changes.setdefault(update.change, []).append(message.sequence)
+                assert update.finding.impact is None
+    opened, resolved = changes[FindingChange.OPENED], changes[FindingChange.RESOLVED]
+    for (begin, end), first, last in zip(losses, opened, resolved, strict=True):
+        assert begin < first <= begin + 6
+        assert end <= last <= end + 30
 
 
 def test_an_open_finding_has_its_impact_when_the_analysis_ends() -> None:
