@@ -27,6 +27,10 @@ _RESOLVED = {
     Resolution.UNOBSERVED: events.ANOMALY_UNOBSERVED,
     Resolution.STOPPED: events.REPORTING_STOPPED,
 }
+_NOT_SEEN_TO_END = {
+    Resolution.UNOBSERVED: "No longer observed, whether it lasts is unknown",
+    Resolution.STOPPED: "No longer watched, whether it lasts is unknown",
+}
 
 
 def opened(finding: Finding) -> list[PendingEvent]:
@@ -107,10 +111,9 @@ def _note(finding: Finding) -> str:
 
 
 def _why(finding: Finding) -> str:
-    """Return the claim; where nobody saw the finding end, with the note that says so."""
-    if finding.resolution in _RESOLVED and finding.notes:
-        return f"{finding.notes[-1]}; it was: {finding.claim}"
-    return finding.claim
+    """Return the claim; it says so where nobody saw the finding end."""
+    unseen = _NOT_SEEN_TO_END.get(finding.resolution)
+    return f"{unseen}: {finding.claim}" if unseen else finding.claim
 
 
 def _duration(age_ns: int) -> str:

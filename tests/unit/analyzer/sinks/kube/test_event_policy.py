@@ -77,10 +77,10 @@ def test_escalation_names_both_severities() -> None:
     ],
 )
 def test_only_a_finding_that_ended_is_called_resolved(resolution: Resolution, reason: str) -> None:
-    over = finding(state=State.RESOLVED, resolution=resolution, notes=("nobody reads it",))
+    over = finding(state=State.RESOLVED, resolution=resolution)
     (event,) = event_policy.changed(over, Severity.HIGH, was_open=True)
     assert event.reason.name == reason
-    assert ("nobody reads it" in event.note) == (resolution is not Resolution.ENDED)
+    assert ("whether it lasts is unknown" in event.note) == (resolution is not Resolution.ENDED)
     assert "CPU is slow" in event.note
 
 
