@@ -112,12 +112,13 @@ class Playback:
 
     def _size(self, second: int) -> int:
         """Return how many slices are sent together here."""
+        sizes = [_BULK]
         for truth in self.timeline.truths:
             if -_OPENING_S[0] <= second - truth.onset <= _OPENING_S[1]:
-                return 1
+                sizes.append(1)
             if -_ENDING_S[0] <= second - truth.end <= _ENDING_S[1]:
-                return 2
-        return _BULK
+                sizes.append(2)
+        return min(sizes)
 
     def _send(self, batch: Sequence[TimedSlice], *, wait: bool = True) -> None:
         if not batch:

@@ -16,7 +16,7 @@ import redis
 from reveal_contract import names
 
 KEPT_S = 120  # seconds of a node that its collector keeps in the stream
-_POLL_S = 0.004
+_POLL_S = 0.008
 _STUCK_S = 60.0
 
 Fields = dict[str | bytes, str | bytes | int]

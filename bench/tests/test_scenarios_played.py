@@ -30,6 +30,7 @@ def player(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Player]:
         playing.close()
 
 
+@pytest.mark.timeout(240)
 @pytest.mark.parametrize("label", TIMELINES)
 def test_a_timeline_is_reported_right(player: Player, label: str) -> None:
     plan = next(plan for plan in planned(Library(CLIPS)) if plan.label == label)
