@@ -81,8 +81,11 @@ class Learner:
         on = alarm or begins or bool(over.any())
         if not on and self.gate.idle and self._score_gate.idle:
             return  # nearly all seconds of nearly all nodes
-        self._score_gate.update(over, (scored.ratios > _ELEVATED) & alarm)
+        elevated = (scored.ratios > _ELEVATED) & alarm
         out = _deviating(scored, over) if on else np.zeros(scored.active.size, np.bool_)
+        if self.gate.idle and self._score_gate.idle and not (out.any() or elevated.any()):
+            return  # an alarm is on, but it is not about this node's columns
+        self._score_gate.update(over, elevated)
         self._mark(second, scored, out)
         if begins:
             self._mark_before(out)
