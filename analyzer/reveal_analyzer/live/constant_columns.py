@@ -48,8 +48,8 @@ class SavedColumns:
     @classmethod
     def of(cls, tree: StateTree) -> SavedColumns:
         labels = unpack_labels(tree, "labels")
-        if not labels or len(set(labels)) < len(labels):
-            raise StateError("'labels' are none, or not unique")
+        if not labels:
+            raise StateError("'labels' are none")
         memory = number(tree, "memory")
         if memory <= 0:
             raise StateError("'memory' is not positive")

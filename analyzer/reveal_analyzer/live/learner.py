@@ -79,12 +79,13 @@ class Learner:
         begins, self._alarm = opened or (alarm and not self._alarm), alarm
         over = scored.ratios > 1
         on = alarm or begins or bool(over.any())
-        if not on and self.gate.idle and self._score_gate.idle:
+        idle = self.gate.idle and self._score_gate.idle
+        if idle and not on:
             return  # nearly all seconds of nearly all nodes
         elevated = (scored.ratios > _ELEVATED) & alarm
         out = _deviating(scored, over) if on else np.zeros(scored.active.size, np.bool_)
-        if self.gate.idle and self._score_gate.idle and not (out.any() or elevated.any()):
-            return  # an alarm is on, but it is not about this node's columns
+        if idle and not (begins or out.any() or elevated.any()):
+            return  # an alarm is on, but no column deviates
         self._score_gate.update(over, elevated)
         self._mark(second, scored, out)
         if begins:

@@ -196,7 +196,7 @@ def damaged(tree: Any, path: tuple[str, ...], value: object) -> Any:
 @pytest.mark.parametrize("columns", [400, 840])
 def test_the_saved_state_of_a_large_node_is_small(columns: int) -> None:
     """All columns vary, as they hardly do; many are in a learned new level."""
-    nics = [Channel("network.nic.rx_bytes", f"eth{n}", Kind.COUNTER) for n in range(columns)]
+    nics = [Channel("network.nic.rx_bytes", f"eth{n}", Kind.COUNTER) for n in range(1, columns)]
     table = ChannelTable((*TABLE.fast, *nics[: columns - 30]), TABLE.slow)
     values = {nic.label: 1e5 * (1 + n) for n, nic in enumerate(nics)}
     node = ScoredNode(node=Node(table))
