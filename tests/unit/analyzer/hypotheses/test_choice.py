@@ -270,3 +270,27 @@ def test_a_signature_with_a_learned_level_does_not_yield_to_a_weak_cause() -> No
     builder = EvidenceBuilder().met([fell]).moved("cpu.steal")
     assert 0 < confidence(rules[1], builder.evidence()) < LEAST_FIT
     assert choose(rules, builder.episode(Subsystem.CPU, ["Held"])).rule is rules[0]
+
+
+_BEHIND_FLUSHES = (
+    "storage.disk.read_time", "storage.disk.queue_time", "storage.disk.busy_time",
+    "storage.disk.in_flight", "storage.pressure.some", "storage.procs_blocked", "cpu.iowait",
+)  # fmt: skip
+
+
+def test_reads_that_wait_for_the_flushes_of_others_are_no_burst_of_reads() -> None:
+    reads = EvidenceBuilder()
+    for metric in _BEHIND_FLUSHES:
+        reads.moved(metric, 1e9)
+    storm = reads.moved("storage.disk.flush_time", 6e8).moved("storage.disk.flushes", 15)
+    storm.met([Expectation("storage.disk.reads", above=500.0)])  # as many as before
+    cause = choose(RULES, storm.episode(Subsystem.STORAGE))
+    assert cause.rule is BY_NAME["FlushStorm"]
+
+
+def test_more_reads_than_before_are_a_burst_of_reads() -> None:
+    burst = EvidenceBuilder()
+    for metric in (*_BEHIND_FLUSHES, "storage.disk.reads"):
+        burst.moved(metric, 1e9)
+    cause = choose(RULES, burst.episode(Subsystem.STORAGE))
+    assert cause.rule is BY_NAME["StorageReadBurst"]
