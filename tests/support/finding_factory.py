@@ -84,6 +84,7 @@ def largest() -> Finding:
         ),
         notes=(words * 20,) * 30,
         victims=(f"{'v' * 63}/{'w' * 253}",) * 30,
+        share_metric="s" * 200,
         peers=Peers(9, "0" * 200, "1" * 200),
         impact=Impact("j" * 400, 9.14, 8.04, 10.24, 1716.4, 1572.7, START_NS, 30, "c" * 200, 188),
         score_percent=1000,
@@ -154,6 +155,7 @@ def cpu_contention(now_ns: int) -> Finding:
             ),
         ),
         subjects=(Subject("Unit", "node-backup.service", 7, 6, Confidence.MEASURED),),
+        share_metric="cpu.subject.usage",
         victims=("training/llm-worker-3",),
         score_percent=100,
         confidence_percent=97,
@@ -328,5 +330,6 @@ ANY_FINDING = st.builds(
     kind=st.sampled_from(FindingKind),
     peers=st.none() | st.builds(Peers, st.integers(0, 10**6), _TEXT, _TEXT),
     victims=_many(_TEXT),
+    share_metric=_TEXT,
     resolution=st.sampled_from(Resolution),
 )
