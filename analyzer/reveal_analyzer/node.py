@@ -11,17 +11,14 @@ import numpy as np
 from reveal_analyzer.arrays import Floats
 from reveal_analyzer.derive.deriver import Deriver, Second
 from reveal_analyzer.episodes.context import changed_lines, warmup_load
+from reveal_analyzer.episodes.episode import SecondVerdict
 from reveal_analyzer.episodes.findings import FindingTracker
 from reveal_analyzer.episodes.trace import ObservedSecond
-from reveal_analyzer.episodes.tracker import SecondVerdict
 from reveal_analyzer.fleet.minute import MinuteRecorder
 from reveal_analyzer.heartbeat.findings import JobMonitor
 from reveal_analyzer.hypotheses import loader
-from reveal_analyzer.hypotheses.signatures import (
-    ConditionInputs,
-    SignatureMatch,
-    SignatureMatcher,
-)
+from reveal_analyzer.hypotheses.bound_signature import ConditionInputs
+from reveal_analyzer.hypotheses.signatures import Matches, SignatureMatcher
 from reveal_analyzer.live.discards import Discards
 from reveal_analyzer.live.job_starts import JobStarts
 from reveal_analyzer.live.score import OPTIONAL, LiveScore, Scored
@@ -44,17 +41,10 @@ from reveal_contract.wire import Message
 
 __all__ = ["OPTIONAL_STATE", "NodeAnalyzer", "Status"]
 
-_LASTS_NOTE = (
-    "it lasts: after {0} s its level became this node's new normal, so that other faults can be"
-    " detected; it stays open until the earlier levels return"
-)
-
 # sections of the saved state that are left out, in this order, if it is too large
 OPTIONAL_STATE: tuple[SectionPath, ...] = tuple(("live", *path) for path in OPTIONAL)
 # how the node is when nothing is wrong; jobs may be others in another scan
 _BASELINE = frozenset({"live", "job_starts"})
-
-Matches = list[SignatureMatch]
 
 
 @dataclass(frozen=True)
@@ -110,7 +100,9 @@ class NodeAnalyzer:
         self._history = SubjectHistory(subjects)
         self._job_starts = JobStarts()
         self._discards = Discards()
-        self._findings = FindingTracker(node, rules, self._history, self._agreeing, selection)
+        self._findings = FindingTracker(
+            node, rules, self._history, self._agreeing, selection, self._live
+        )
         self._jobs = JobMonitor(node, rules, self._history, leave_out)
         self._paper = PaperMode(node) if settings.mode == "paper" else None
         self._scored = Scored(ready=False)
@@ -125,8 +117,7 @@ class NodeAnalyzer:
 
         ``data`` is the encoded message, if it is available.
         """
-        finding_open = self._findings.any_open or self._jobs.any_open
-        message = self._clock.adjust(message, finding_open=finding_open)
+        message = self._clock.adjust(message, finding_open=self._any_open)
         self._reset_after_gap(message)
         second = self._deriver.second(message, table)
         self._history.push(second)
@@ -179,6 +170,8 @@ class NodeAnalyzer:
             "job_starts": self._job_starts,
             "jobs": self._jobs,
             "live": self._live,
+            "signatures": self._signatures,
+            "cases": self._findings,
         }
 
     @property
@@ -208,43 +201,46 @@ class NodeAnalyzer:
             self._live.reset_recent()
             self._methods.reset()
 
+    @property
+    def _any_open(self) -> bool:
+        """Whether any source of findings has one open, or knows when one will have begun."""
+        if self._paper:
+            return self._paper.any_open
+        return self._findings.any_open or self._jobs.any_open
+
     def _decide(self, second: Second) -> list[FindingUpdate]:
         live = self._live
         live.adopt_table(second)
         baseline = live.baseline()
-        sustained, present = self._match_signatures(second)
+        matches = self._match_signatures(second)
         suppressed = self._job_starts.push(second) | self._discards.push(second)
-        earlier, self._scored = (
-            self._scored,
-            live.score(
-                second,
-                alarm=bool(present) or self._jobs.slower or self._findings.any_open,
-                opened=self._findings.opened_within(1),
-                suppressed=suppressed,
-                values=self._selection.scorable(second.plan.columns, second.values),
-            ),
+        self._scored = scored = live.score(
+            second,
+            alarm=bool(matches.present) or self._jobs.slower or self._findings.any_open,
+            opened=self._findings.opened,
+            suppressed=suppressed,
+            values=self._selection.scorable(second.plan.columns, second.values),
         )
-        scored = self._scored
         if live.learning:
             self._load = warmup_load(self._load, live.age, second)
         if self._paper:
             return self._paper.update(second.start_ns, self._methods.verdict())
-        observation = observed(second, scored, baseline)
         over = scored.over if scored.ready else {}
-        verdict = SecondVerdict(second.start_ns, over, sustained, present, scored.new_normal)
-        learned = scored.new_normal - earlier.new_normal
-        note = _LASTS_NOTE.format(live.settings.give_up) if learned else ""
-        return self._findings.update(verdict, observation, note)
+        verdict = SecondVerdict(second.start_ns, over, matches.sustained, matches.present)
+        return self._findings.update(verdict, observed(second, scored, baseline))
 
-    def _match_signatures(self, second: Second) -> tuple[Matches, Matches]:
-        """Return (sustained, present) signatures; in the warm-up none compares with a baseline."""
+    def _match_signatures(self, second: Second) -> Matches:
+        """Match the certain signatures; in the warm-up none compares with a baseline."""
         live = self._live
         if live.learning or live.ranges is None:
             highest = np.full(len(second.plan.columns), np.inf)
         else:
             highest = live.highest()
-        inputs = ConditionInputs(second.values, highest, live.cpus)
-        return self._signatures.match(second.plan, inputs)
+        inputs = ConditionInputs(
+            second.values, highest, live.cpus, second.channels, second.start_ns
+        )
+        kept = self._findings.kept_highest(second.plan, highest) if self._findings.any_open else {}
+        return self._signatures.match(second.plan, inputs, kept)
 
     def _periods(self) -> dict[str, float]:
         """Return the current step times of the jobs, in seconds, if they can be trusted."""
@@ -259,8 +255,9 @@ class NodeAnalyzer:
 def observed(second: Second, scored: Scored, baseline: Floats) -> ObservedSecond:
     """Return what a finding needs of a second; without a baseline nothing is in excess."""
     width = len(second.plan.columns)
+    excess, weighted = scored.excess, scored.weighted
     if not scored.ready:
-        scored = Scored(False, {}, np.zeros((2, width), np.float32), np.zeros(width, np.float32))
+        excess, weighted = np.zeros((2, width), np.float32), np.zeros(width, np.float32)
     return ObservedSecond(
-        second.start_ns, second.plan, second.values, scored.excess, scored.weighted, baseline
+        second.start_ns, second.plan, second.values, excess, weighted, baseline, scored.unobserved
     )

@@ -14,8 +14,6 @@ _HIGH_SCORE, _MEDIUM_SCORE = 4.0, 2.0
 # percent by which the steps of a job take longer
 _CRITICAL_SLOWDOWN, _HIGH_SLOWDOWN, _MEDIUM_SLOWDOWN = 30.0, 15.0, 5.0
 _ALL_DETECTORS = 3  # the detectors of the paper
-# age in seconds from which an unchanged level counts for one rank less
-_FADING_AGES_S = (600, 3600, 6 * 3600)
 
 
 def of_score(ratio: float) -> Severity:
@@ -25,21 +23,15 @@ def of_score(ratio: float) -> Severity:
     return Severity.MEDIUM if ratio >= _MEDIUM_SCORE else Severity.LOW
 
 
-def of_episode(ratio: float, certain: Sequence[Severity], ranks_lost: int) -> Severity:
+def of_episode(ratio: float, certain: Sequence[Severity]) -> Severity:
     """Return the severity of an episode: the worst of its score and its certain signatures.
 
-    ``ratio`` is the highest score as a multiple of its threshold; ``certain`` holds the severities
-    of the signatures that matched; ``ranks_lost`` comes from ``ranks_lost_by_age``.
+    ``ratio`` is the highest score of the present harm as a multiple of its threshold; ``certain``
+    holds the severities of the signatures that match.  How long the harm has lasted does not count.
     """
     # a score below its threshold must not raise the severity that a signature asks for
     severities = certain if certain and ratio <= 1 else [of_score(ratio), *certain]
-    worst = max(severity.rank for severity in severities)
-    return list(Severity)[max(worst - ranks_lost, 0)]
-
-
-def ranks_lost_by_age(age_s: int) -> int:
-    """Return by how many ranks a finding fades whose level stayed unchanged for ``age_s``."""
-    return sum(age_s >= limit for limit in _FADING_AGES_S)
+    return max(severities, key=lambda severity: severity.rank)
 
 
 def of_detectors(agreeing: int) -> Severity:

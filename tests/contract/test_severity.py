@@ -20,22 +20,13 @@ def test_a_score_is_severe_by_its_multiple_of_the_threshold(
 
 
 def test_an_episode_takes_the_worst_of_score_and_signatures() -> None:
-    assert severity.of_episode(2.5, [LOW, HIGH], 0) is HIGH
-    assert severity.of_episode(4.0, [LOW], 0) is HIGH
-    assert severity.of_episode(4.0, [], 0) is HIGH
+    assert severity.of_episode(2.5, [LOW, HIGH]) is HIGH
+    assert severity.of_episode(4.0, [LOW]) is HIGH
+    assert severity.of_episode(4.0, []) is HIGH
 
 
 def test_a_score_below_its_threshold_does_not_raise_a_signature() -> None:
-    assert severity.of_episode(0.5, [LOW], 0) is LOW
-
-
-@pytest.mark.parametrize(
-    ("age_s", "ranks", "left"),
-    [(599, 0, HIGH), (600, 1, MEDIUM), (3600, 2, LOW), (6 * 3600, 3, LOW)],
-)
-def test_an_unchanged_level_fades_with_its_age(age_s: int, ranks: int, left: Severity) -> None:
-    assert severity.ranks_lost_by_age(age_s) == ranks
-    assert severity.of_episode(4.0, [], ranks) is left
+    assert severity.of_episode(0.5, [LOW]) is LOW
 
 
 def test_only_all_three_detectors_make_an_alarm_high() -> None:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from reveal_analyzer.episodes.claim_text import column_claim, rule_claim
+from reveal_analyzer.episodes.episode import Episode
 from reveal_analyzer.episodes.evidence import evidence, evidence_columns
 from reveal_analyzer.episodes.trace import Trace
-from reveal_analyzer.episodes.tracker import Episode
 from reveal_analyzer.hypotheses import choice
 from reveal_analyzer.hypotheses.choice import Cause, EpisodeEvidence
 from reveal_analyzer.hypotheses.model import HypothesisRule
@@ -17,14 +17,12 @@ from reveal_analyzer.subjects.case_subjects import CaseSubjects
 from reveal_analyzer.subjects.culprits import CulpritQuery
 from reveal_analyzer.subjects.history import SubjectHistory
 from reveal_analyzer.subjects.named import NamedSubjects
-from reveal_contract import catalogue, severity
+from reveal_contract import catalogue
 from reveal_contract.finding import (
     Finding,
     Hypothesis,
     Method,
-    Severity,
     State,
-    finding_id,
 )
 
 # percent of confidence
@@ -69,21 +67,17 @@ def attribute(
 
 
 def finding(record: EpisodeRecord, attribution: Attribution, history: SubjectHistory) -> Finding:
-    """Return the finding of an episode.
-
-    Its id is that of the subsystem in which the episode opened.  The id then stays the same when
-    a cause in another subsystem explains what was observed first.
-    """
+    """Return the finding of an episode."""
     episode, (cause, culprits) = record.episode, attribution
     rule = cause.rule
     columns = evidence_columns(record.trace, rule, episode.matches)
     score = 100 if episode.matches else round(100 * episode.peak / (1 + episode.peak))
     return Finding(
-        id=finding_id(record.node, episode.subsystem, episode.first_ns),
+        id=episode.id_on(record.node),
         node_name=record.node,
         subsystem=cause.subsystem,
         subsystems=tuple(dict.fromkeys((*episode.subsystems, cause.subsystem))),
-        severity=_severity(episode),
+        severity=episode.severity,
         state=record.state,
         first_observed_ns=episode.first_ns,
         last_observed_ns=episode.last_ns,
@@ -183,12 +177,6 @@ def _hypothesis(cause: Cause) -> Hypothesis | None:
         return None
     percent = min(_MOST, round(100 * cause.confidence))
     return Hypothesis(cause.rule.name, percent, cause.rule.remediation)
-
-
-def _severity(episode: Episode) -> Severity:
-    certain = [match.rule.certain.severity for match in episode.matches.values()
-               if match.rule.certain]  # fmt: skip
-    return severity.of_episode(episode.peak, certain, episode.ranks_lost)
 
 
 def _confidence(record: EpisodeRecord) -> int:

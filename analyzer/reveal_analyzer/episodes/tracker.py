@@ -1,242 +1,358 @@
-"""Episodes: adjacent anomalous seconds of one node, opened once and resolved automatically.
+"""Open cases of one node: which second belongs to which case, what opens one, and when it ends.
 
-Two things open an episode: a live score above its threshold in 5 of 10 seconds, or a certain
-signature that matches for as long as it asks.  A score above the threshold in 2 of 3 seconds, or a
-signature that matches but not yet for long enough, is only *suspected*.  Anomalous seconds of
-other subsystems close to the opening belong to the same episode; later ones open another.  An
-episode whose level has become the node's new normal stays open while that level lasts, and its
-severity fades.
+There is one case per cause.  Two things open a case: a certain signature that matches for as long
+as it asks, or a residual score above its threshold in 5 of 10 seconds.  The residual score is that
+of the columns that no open case accounts for.  A residual score above the threshold in 2 of 3
+seconds, or a signature that matches but not yet for long enough, is only *suspected*.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
+import numpy as np
+
+from reveal_analyzer.arrays import Bools
+from reveal_analyzer.derive.columns import ColumnPlan
+from reveal_analyzer.episodes.case import MOVED, Case, Present, own_metrics
+from reveal_analyzer.episodes.case_scores import CaseScores, Ratios
+from reveal_analyzer.episodes.episode import Episode, SecondVerdict
+from reveal_analyzer.episodes.lifecycle import LifecycleSettings, Observation
+from reveal_analyzer.episodes.relations import Relation, Relations
+from reveal_analyzer.episodes.saved_cases import restore, save
+from reveal_analyzer.episodes.trace import ObservedSecond, only_of
+from reveal_analyzer.hypotheses.model import HypothesisRule
 from reveal_analyzer.hypotheses.signatures import SignatureMatch
+from reveal_analyzer.state.tree import StateTree, integer, sections
 from reveal_contract.finding import FindingChange
 from reveal_contract.metric import Subsystem
-from reveal_contract.severity import ranks_lost_by_age
 from reveal_contract.time_units import NS_PER_SECOND
-
-_MOST_RATIO = 10.0  # one extreme second must not decide the weight of its subsystem alone
 
 
 @dataclass(frozen=True)
-class EpisodeSettings:
-    """Durations of the life of an episode, all in seconds."""
+class TrackerSettings:
+    """When a residual score is suspected and when it opens a case, in seconds."""
 
     need: int = 5  # above the threshold, of the last `of`: opened
     of: int = 10
     suspect: int = 2  # of the last `suspect_of`: suspected
     suspect_of: int = 3
-    calm: int = 10  # without an anomalous second: resolved
-    unobserved: int = 60  # without any slice: resolved; a restart of the collector is shorter
-    joins: int = 5  # after the opening, other subsystems still belong to it
-
-
-class SecondVerdict(NamedTuple):
-    """Result of one second.
-
-    ``score_ratios`` are scores divided by their thresholds: above 1 is anomalous.  ``sustained``
-    signatures have matched long enough to open an episode, ``present`` ones match in this second.
-    Subsystems at their ``new_normal`` keep an open episode from resolving, and open none.
-    """
-
-    start_ns: int
-    score_ratios: Mapping[Subsystem, float]
-    sustained: Sequence[SignatureMatch] = ()
-    present: Sequence[SignatureMatch] = ()
-    new_normal: frozenset[Subsystem] = frozenset()
-
-    def above_threshold(self) -> set[Subsystem]:
-        """Return the subsystems whose score is above its threshold."""
-        return {s for s, ratio in self.score_ratios.items() if ratio > 1}
-
-    def anomalous(self) -> set[Subsystem]:
-        """Return the subsystems with a score above its threshold or a signature present."""
-        above = self.above_threshold()
-        return above | {match.rule.subsystem for match in self.present} if self.present else above
+    most_open: int = 32  # cases of one node
 
 
 @dataclass
-class Episode:
-    """One episode: its anomalous seconds, and the scores and signatures in them."""
+class _RecentSecond:
+    """A second of the last ten; ``residual`` are score ratios of what no open case explains."""
 
-    first_ns: int
-    last_ns: int
-    subsystem: Subsystem
-    subsystems: list[Subsystem] = field(default_factory=list)
-    weights: dict[Subsystem, float] = field(default_factory=dict)
-    peak: float = 0.0  # highest score ratio
-    matches: dict[str, SignatureMatch] = field(default_factory=dict)
-    seconds: int = 0
-    calm: int = 0
-    opened_ns: int = 0
-    in_new_normal: bool = False
-    anomalous: bool = True  # in its last second
+    verdict: SecondVerdict
+    second: ObservedSecond
+    residual: Ratios
+    unowned: Sequence[SignatureMatch]
 
-    def add(self, verdict: SecondVerdict, subsystems: Iterable[Subsystem]) -> None:
-        """Count an anomalous second."""
-        self.last_ns = verdict.start_ns + NS_PER_SECOND
-        self.seconds += 1
-        self.calm, self.anomalous = 0, True
-        own = sorted(subsystems)
-        for subsystem in own:
-            ratio = min(verdict.score_ratios.get(subsystem, 0.0), _MOST_RATIO)
-            self.weights[subsystem] = self.weights.get(subsystem, 0.0) + ratio
-            self.peak = max(self.peak, ratio)
-            if subsystem not in self.subsystems:
-                self.subsystems.append(subsystem)
-        for match in verdict.sustained:
-            if match.rule.subsystem in own:  # those of others belong to another episode
-                self.matches.setdefault(match.rule.name, match)
+    def over(self) -> set[Subsystem]:
+        """Return the subsystems whose residual score is above its threshold."""
+        return {subsystem for subsystem, ratio in self.residual.items() if ratio > 1}
 
-    def absorb(self, other: Episode) -> None:
-        """Take over the subsystems, scores and signatures of another episode."""
-        self.subsystems += [s for s in other.subsystems if s not in self.subsystems]
-        for subsystem, weight in other.weights.items():
-            self.weights[subsystem] = self.weights.get(subsystem, 0.0) + weight
-        self.peak = max(self.peak, other.peak)
-        for name, match in other.matches.items():
-            self.matches.setdefault(name, match)
-
-    def add_new_normal(self, verdict: SecondVerdict) -> None:
-        """Count a second in which its level lasts, but has become the node's new normal."""
-        self.last_ns = verdict.start_ns + NS_PER_SECOND
-        self.calm, self.in_new_normal, self.anomalous = 0, True, False
-
-    def add_calm(self) -> None:
-        """Count a second that shows nothing of the episode."""
-        self.calm += 1
-        self.anomalous = False
-
-    @property
-    def ranks_lost(self) -> int:
-        """By how many ranks its severity has faded, because its level has lasted so long."""
-        age_s = (self.last_ns - self.first_ns) // NS_PER_SECOND
-        return ranks_lost_by_age(age_s) if self.in_new_normal else 0
-
-    @property
-    def reported_state(self) -> tuple[object, ...]:
-        """The part of its state whose change is worth an update."""
-        return tuple(self.subsystems), tuple(self.matches), self.ranks_lost
-
-    def primary_subsystem(self) -> Subsystem:
-        """Return the subsystem of the first certain signature, else the one of most weight."""
-        for match in self.matches.values():
-            return match.rule.subsystem
-        return max(self.subsystems, key=lambda s: self.weights.get(s, 0.0))
+    def subsystems(self) -> set[Subsystem]:
+        """Return the subsystems in which something is anomalous that no case explains."""
+        return self.over() | {match.rule.subsystem for match in self.unowned}
 
 
-EpisodeChange = tuple[FindingChange, Episode]
+CaseChange = tuple[FindingChange, Case]
 
 
-class EpisodeTracker:
-    """Merges the verdicts on the seconds of one node into episodes."""
+class CaseTracker:
+    """Sorts the seconds of one node into cases.
 
-    def __init__(self, settings: EpisodeSettings | None = None) -> None:
-        self.settings = settings or EpisodeSettings()
-        self.open: list[Episode] = []
-        self._recent: deque[SecondVerdict] = deque(maxlen=self.settings.of)
+    ``begin`` is called with a case that opens, before it is compared with the open ones.
+    """
+
+    def __init__(
+        self,
+        scores: CaseScores,
+        relations: Relations,
+        begin: Callable[[Case], None] = lambda case: None,
+        settings: TrackerSettings | None = None,
+        lifecycle: LifecycleSettings | None = None,
+    ) -> None:
+        self._scores, self._relations, self._begin = scores, relations, begin
+        self._settings = settings or TrackerSettings()
+        self._lifecycle = lifecycle or LifecycleSettings()
+        self.open: list[Case] = []
+        self._recent: deque[_RecentSecond] = deque(maxlen=self._settings.of)
+        self._last_ns: int | None = None
         self._suspected = False
 
-    def update(self, verdict: SecondVerdict) -> list[EpisodeChange]:
-        """Add one second; return the episodes that opened, changed or resolved."""
-        changes = self._close_gap(verdict.start_ns)
-        self._recent.append(verdict)
-        unassigned = verdict.anomalous()
-        if not unassigned and not self.open:  # nearly all seconds of nearly all nodes
+    def update(self, verdict: SecondVerdict, second: ObservedSecond) -> list[CaseChange]:
+        """Add one second; return the cases that opened, changed or ended."""
+        changes = self._skip_gap(verdict.start_ns)
+        recent = _RecentSecond(verdict, second, verdict.score_ratios, verdict.present)
+        self._recent.append(recent)
+        if not verdict.anomalous and not self.open:  # nearly all seconds of nearly all nodes
             self._suspected = False
             return changes
-        for episode in self.open:
-            own = self._belonging(episode, verdict, unassigned)
-            unassigned -= own
-            before = episode.reported_state
-            if own:
-                episode.add(verdict, own)
-            elif not verdict.new_normal.isdisjoint(episode.subsystems):
-                # the score has adapted, but the fault is not over
-                episode.add_new_normal(verdict)
-            else:
-                episode.add_calm()
-            if episode.reported_state != before:
-                changes.append((FindingChange.CHANGED, episode))
-        changes += self._resolve()
-        changes += self._open_or_suspect(verdict, unassigned)
+        present = {match.key: match for match in verdict.present}
+        changes += self._observe_all(recent, present)
+        self._subtract_claims([recent])
+        changes += self._spread(recent)
+        opened = self._open_signatures(recent) + self._open_score(recent)
+        changes += opened
+        if not opened:
+            changes += self._suspect(recent)
         return changes
 
-    def merge(self, episode: Episode, into: Episode) -> None:
-        """Make one open episode part of another."""
-        self.open.remove(episode)
-        into.absorb(episode)
+    def save(self) -> StateTree:
+        """Return the open cases as a state tree."""
+        return {"last_ns": self._last_ns or 0, "open": [save(case) for case in self.open]}
 
-    def finish(self) -> list[EpisodeChange]:
-        """Return the last state of the episodes that are open when watching ends."""
-        return [(FindingChange.CHANGED, episode) for episode in self.open]
+    def restore(self, tree: StateTree, rules: Mapping[str, HypothesisRule]) -> None:
+        """Continue with the open cases of a state tree; raises ``StateError``."""
+        self.open = [restore(case, rules) for case in sections(tree, "open")]
+        self._last_ns = integer(tree, "last_ns") or None
 
-    def _belonging(
-        self, episode: Episode, verdict: SecondVerdict, unassigned: set[Subsystem]
-    ) -> set[Subsystem]:
-        """Return the subsystems of this second that belong to an open episode."""
-        # consequences of a fault reach other subsystems within seconds
-        young = verdict.start_ns - episode.opened_ns <= self.settings.joins * NS_PER_SECOND
-        return {s for s in unassigned if young or s in episode.subsystems}
+    def finish(self) -> list[CaseChange]:
+        """Return the last state of the cases that are open when watching ends."""
+        return [(FindingChange.CHANGED, case) for case in self.open]
 
-    def _close_gap(self, now_ns: int) -> list[EpisodeChange]:
-        """Resolve what was open before a long gap; a short gap does not count as calm."""
-        gap_ns = now_ns - self._recent[-1].start_ns - NS_PER_SECOND if self._recent else 0
-        span_ns = self.settings.of * NS_PER_SECOND
-        while self._recent and now_ns - self._recent[0].start_ns >= span_ns:
+    def _skip_gap(self, now_ns: int) -> list[CaseChange]:
+        """Count seconds without a slice; forget what is too old to open a case."""
+        last_ns, self._last_ns = self._last_ns, now_ns
+        if last_ns is None:
+            return []
+        if now_ns <= last_ns:  # the clock was set back
+            self._recent.clear()
+        span_ns = self._settings.of * NS_PER_SECOND
+        while self._recent and now_ns - self._recent[0].verdict.start_ns >= span_ns:
             self._recent.popleft()
-        for episode in self.open if gap_ns >= self.settings.unobserved * NS_PER_SECOND else ():
-            episode.calm = self.settings.calm
-        return self._resolve() if self.open else []
+        gap_s = (now_ns - last_ns) // NS_PER_SECOND - 1
+        for case in self.open:
+            case.lifecycle = case.lifecycle.after_gap(gap_s, self._lifecycle)
+        return self._close() if self.open else []
 
-    def _resolve(self) -> list[EpisodeChange]:
-        ended = [episode for episode in self.open if episode.calm >= self.settings.calm]
-        self.open = [episode for episode in self.open if episode.calm < self.settings.calm]
-        return [(FindingChange.RESOLVED, episode) for episode in ended]
+    def _close(self) -> list[CaseChange]:
+        ended = [case for case in self.open if case.lifecycle.is_closed]
+        if ended:
+            self.open = [case for case in self.open if not case.lifecycle.is_closed]
+            self._subtract_claims(self._recent)
+        return [(FindingChange.RESOLVED, case) for case in ended]
 
-    def _open_or_suspect(
-        self, verdict: SecondVerdict, unassigned: set[Subsystem]
-    ) -> list[EpisodeChange]:
-        """Open or suspect an episode of subsystems that belong to no open one."""
-        if not unassigned:
+    def _observe_all(self, recent: _RecentSecond, present: Present) -> list[CaseChange]:
+        """Add a second to every open case."""
+        changes: list[CaseChange] = []
+        for case in self.open:
+            case.see(recent.verdict, present)
+        for case in self.open:
+            before = case.episode.reported_state
+            self._observe(case, recent, present)
+            if case.episode.reported_state != before:
+                changes.append((FindingChange.CHANGED, case))
+        ended = self._close()
+        over = {id(case) for _, case in ended}
+        return [(change, case) for change, case in changes if id(case) not in over] + ended
+
+    def _spread(self, recent: _RecentSecond) -> list[CaseChange]:
+        """Add to open cases the subsystems whose score is only that of their claims."""
+        explained = recent.verdict.above_threshold() - recent.over()
+        lasting = {s for s in explained if self._seconds_above(s) >= self._settings.need}
+        changes = []
+        for case in self.open:
+            new = sorted(lasting - set(case.episode.subsystems))
+            if not (new and case.is_active):
+                continue
+            claimed = case.claims.mask(recent.second.plan)
+            own = np.where(claimed, recent.second.weighted_excess, 0.0)
+            ratios = self._scores.part(recent.verdict, recent.second, own)
+            affected = [s for s in new if ratios.get(s, 0.0) > 1]
+            case.episode.subsystems += affected
+            changes += [(FindingChange.CHANGED, case)] if affected else []
+        return changes
+
+    def _seconds_above(self, subsystem: Subsystem) -> int:
+        return sum(each.verdict.score_ratios.get(subsystem, 0.0) > 1 for each in self._recent)
+
+    def _observe(self, case: Case, recent: _RecentSecond, present: Present) -> None:
+        verdict, second = recent.verdict, recent.second
+        claimed = self._claimed(second, case)
+        # consequences of a fault reach other columns and subsystems within seconds
+        if case.is_young(verdict.start_ns) and verdict.anomalous:
+            self._take_moved(case, second, claimed, second.plan)
+        others = claimed if case.is_certain else self._claimed(second, case, only_certain=True)
+        observation, ratios = case.observation(verdict, second, self._scores, others)
+        if observation is Observation.ACTIVE and self._is_taken_over(case, second):
+            observation = Observation.CALM
+        case.lifecycle = case.lifecycle.after(observation, self._lifecycle)
+        case.is_active = observation is Observation.ACTIVE
+        if case.is_active:
+            case.add(case.part_of(second, self._scores, claimed), ratios, present)
+        learned = case.claims.update(second.plan, second.weighted_excess)
+        case.is_learned = case.is_learned or any(label in case.moved for label in learned)
+
+    def _is_taken_over(self, case: Case, second: ObservedSecond) -> bool:
+        """Return whether the culprit of a case is back, and another case explains its columns."""
+        if case.present or case.is_young(second.start_ns):
+            return False
+        moved = case.moved.mask(second.plan)
+        others = [
+            other
+            for other in self.open
+            if other is not case and (other.moved.mask(second.plan) & moved).any()
+        ]
+        return bool(others) and self._relations.is_culprit_back(case)
+
+    def _take_moved(
+        self, case: Case, second: ObservedSecond, claimed: Bools, plan: ColumnPlan
+    ) -> None:
+        """Add to a case what moves in a second and belongs to no other; ``plan`` is that of now."""
+        moved = np.flatnonzero((second.weighted_excess > MOVED) & ~claimed).tolist()
+        case.take([second.plan.columns[index] for index in moved], plan, self._scores)
+
+    def _claimed(
+        self, second: ObservedSecond, but: Case | None = None, *, only_certain: bool = False
+    ) -> Bools:
+        """Return the columns that open cases account for, without those of one case.
+
+        ``only_certain`` counts cases with a signature that is present now.
+        """
+        claimed = np.zeros(len(second.plan.columns), np.bool_)
+        for case in self.open:
+            if case is not but and (case.present or not only_certain):
+                claimed |= case.claims.mask(second.plan)
+        return claimed
+
+    def _subtract_claims(self, seconds: Iterable[_RecentSecond]) -> None:
+        """Compute what open cases do not explain of these seconds."""
+        for recent in seconds:
+            verdict, second = recent.verdict, recent.second
+            recent.unowned = [m for m in verdict.present if not self._is_owned(m)]
+            if not self.open or not verdict.above_threshold():
+                recent.residual = verdict.score_ratios
+                continue
+            claimed = self._claimed(second)
+            rest = np.where(claimed, 0.0, second.weighted_excess)
+            # what is over without a column of any case stays over
+            recent.residual = (
+                self._scores.part(verdict, second, rest) if claimed.any() else verdict.score_ratios
+            )
+
+    def _is_owned(self, match: SignatureMatch) -> bool:
+        return any(case.owns(match.key) for case in self.open)
+
+    def _open_signatures(self, recent: _RecentSecond) -> list[CaseChange]:
+        """Open or extend a case for each signature that holds and belongs to none."""
+        changes = []
+        for match in recent.verdict.sustained:
+            if not self._is_owned(match):
+                changes += self._open(recent, {match.rule.subsystem}, match)
+        return changes
+
+    def _open_score(self, recent: _RecentSecond) -> list[CaseChange]:
+        """Open or extend a case if the residual score was too high for long enough."""
+        over = recent.over()
+        above = sum(1 for each in self._recent if each.over() & over)
+        return self._open(recent, over) if over and above >= self._settings.need else []
+
+    def _open(
+        self, recent: _RecentSecond, subsystems: set[Subsystem], match: SignatureMatch | None = None
+    ) -> list[CaseChange]:
+        case = self._start(recent, subsystems | recent.subsystems(), match, list(self._recent))
+        self._begin(case)
+        self._suspected = False
+        owner = self._relations.owner(case, self.open, recent.verdict.start_ns)
+        if owner is None and len(self.open) >= self._settings.most_open:
+            return []
+        if owner is None:
+            self.open.append(case)
+            self._account_for(case, recent)
+            return [(FindingChange.OPENED, case)]
+        known, relation = owner
+        before = known.episode.reported_state
+        known.absorb(case, as_symptom=relation is Relation.SYMPTOM)
+        self._account_for(known, recent)
+        changed = known.episode.reported_state != before
+        return [(FindingChange.CHANGED, known)] if changed else []
+
+    def _account_for(self, case: Case, recent: _RecentSecond) -> None:
+        """Subtract what a case explains from now on, also from the last seconds."""
+        self._claim_described(case, recent.second)
+        self._subtract_claims(self._recent)
+
+    def _claim_described(self, case: Case, second: ObservedSecond) -> None:
+        """Claim what the cause of a case describes.
+
+        What a signature rests on belongs to it, even if an open case claimed it when both began.
+        """
+        rule = self._relations.cause(case)
+        if rule is None:
+            return
+        own = [c.label for c in second.plan.columns if c.metric.name in own_metrics(rule)]
+        for other in self.open:
+            if other is not case and case.is_certain:
+                other.release([label for label in own if label not in other.described])
+        case.describe(rule, second.plan, self._scores, ~self._claimed(second, case))
+
+    def _start(
+        self,
+        recent: _RecentSecond,
+        subsystems: set[Subsystem],
+        match: SignatureMatch | None,
+        span: Sequence[_RecentSecond],
+    ) -> Case:
+        """Return a case that begins with the first anomalous second of ``span``."""
+        anomalous = [each for each in span if self._shows(each, subsystems, match)]
+        first_ns = anomalous[0].verdict.start_ns if anomalous else recent.verdict.start_ns
+        now_ns = recent.verdict.start_ns
+        episode = Episode(first_ns, now_ns + NS_PER_SECOND, Subsystem.CPU, opened_ns=now_ns)
+        case = Case(episode)
+        if match is not None:
+            case.keys.add(match.key)
+            episode.add_matches([match])
+            episode.seen_ns[match.rule.name] = now_ns
+        for each in span:
+            if each.verdict.start_ns >= first_ns:
+                self._add_to_new(case, each, match, recent.second.plan)
+        episode.subsystem = (
+            episode.primary_subsystem()
+            if episode.subsystems
+            else (match.rule.subsystem if match else Subsystem.CPU)
+        )
+        return case
+
+    def _shows(
+        self, each: _RecentSecond, subsystems: set[Subsystem], match: SignatureMatch | None
+    ) -> bool:
+        """Return whether a second shows what a new case is about."""
+        if match is not None and any(other.key == match.key for other in each.unowned):
+            return True
+        return bool(each.subsystems() & subsystems)
+
+    def _add_to_new(
+        self, case: Case, each: _RecentSecond, match: SignatureMatch | None, plan: ColumnPlan
+    ) -> None:
+        """Add an earlier second to a case that opens; ``plan`` is that of now."""
+        second = each.second
+        claimed = self._claimed(second)
+        if match is not None:
+            names = own_metrics(match.rule)
+            claimed &= np.array([c.metric.name not in names for c in second.plan.columns])
+        self._take_moved(case, second, claimed, plan)
+        ratios = {s: each.residual.get(s, 0.0) for s in each.subsystems()}
+        present = {match.key: match for match in each.verdict.present}
+        case.add(only_of(second, ~claimed, second.weighted_excess), ratios, present)
+
+    def _suspect(self, recent: _RecentSecond) -> list[CaseChange]:
+        """Report a suspicion once, until a second passes without any."""
+        unexplained = recent.subsystems()
+        if not unexplained:
             self._suspected = False
             return []
-        recent = list(self._recent)
-        above = sum(1 for v in recent if v.above_threshold() & unassigned)
-        certain = any(match.rule.subsystem in unassigned for match in verdict.sustained)
-        if certain or above >= self.settings.need:
-            self._suspected = False
-            self.open.append(self._start(_anomalous_in(recent, unassigned), verdict))
-            return [(FindingChange.OPENED, self.open[-1])]
-        lately = _anomalous_in(recent[-self.settings.suspect_of :], unassigned)
-        # a suspicion is reported once, until a second passes without any
-        if not self._suspected and len(lately) >= self.settings.suspect:
-            self._suspected = True
-            return [(FindingChange.SUSPECTED, self._start(lately, verdict))]
-        return []
-
-    def _start(self, span: Sequence[SecondVerdict], verdict: SecondVerdict) -> Episode:
-        """Return an episode that begins with the first anomalous second of ``span``."""
-        episode = Episode(
-            first_ns=span[0].start_ns,
-            last_ns=verdict.start_ns + NS_PER_SECOND,
-            subsystem=Subsystem.CPU,
-            opened_ns=verdict.start_ns,
-        )
-        assigned = {s for other in self.open for s in other.subsystems}
-        for earlier in span:
-            episode.add(earlier, earlier.anomalous() - assigned)
-        episode.subsystem = episode.primary_subsystem()
-        return episode
-
-
-def _anomalous_in(
-    verdicts: Iterable[SecondVerdict], subsystems: set[Subsystem]
-) -> list[SecondVerdict]:
-    return [verdict for verdict in verdicts if verdict.anomalous() & subsystems]
+        span = [
+            each
+            for each in list(self._recent)[-self._settings.suspect_of :]
+            if each.subsystems() & unexplained
+        ]
+        if self._suspected or len(span) < self._settings.suspect:
+            return []
+        self._suspected = True
+        return [(FindingChange.SUSPECTED, self._start(recent, unexplained, None, span))]

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 
 from reveal_analyzer.episodes import attribution
 from reveal_analyzer.episodes.attribution import EpisodeRecord
+from reveal_analyzer.episodes.episode import Episode
 from reveal_analyzer.episodes.trace import Trace
-from reveal_analyzer.episodes.tracker import Episode
 from reveal_analyzer.formatting import human
 from reveal_analyzer.hypotheses.model import HypothesisRule
 from reveal_analyzer.subjects.case_subjects import CaseSubjects

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from reveal_analyzer.arrays import Floats
+from reveal_analyzer.hypotheses.column_stats import ColumnStats, confidence
 from reveal_analyzer.hypotheses.model import HypothesisRule
-from reveal_analyzer.hypotheses.signatures import ColumnStats, confidence
 from reveal_contract.metric import Harm, Subsystem
 
 LEAST_FIT = 0.4  # confidence from which a hypothesis is named

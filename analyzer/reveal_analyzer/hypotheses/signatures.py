@@ -1,27 +1,45 @@
-"""Matching hypotheses: certain signatures against a second, expectations against an episode."""
+"""Matching of certain signatures against the seconds of one node.
+
+A signature matches for each device, pod or other subject separately: two disks that are slow are
+two causes.  The instance is that of the column that meets the first condition; metrics of the host
+and of its CPUs have none.
+"""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
-from functools import cached_property
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 
 from reveal_analyzer.arrays import Floats, Indices
-from reveal_analyzer.derive.columns import CHANGE, Column, ColumnPlan
-from reveal_analyzer.hypotheses.model import (
-    CertainSignature,
-    Condition,
-    Expectation,
-    HypothesisRule,
+from reveal_analyzer.derive.columns import Column, ColumnPlan
+from reveal_analyzer.hypotheses.bound_signature import (
+    BoundCondition,
+    BoundSignature,
+    ConditionInputs,
+    Met,
+    bind,
+    met_by,
+    without_exclusions,
 )
+from reveal_analyzer.hypotheses.model import HypothesisRule
 from reveal_analyzer.kernels import backend, conditions
+from reveal_analyzer.state.tree import StateTree, array, integer, sections, text
+from reveal_contract.time_units import NS_PER_SECOND
 
-FULL_EXCESS = 6.0  # spreads outside the baseline at which an expectation is fully met
+MOST_INSTANCES = 8  # of one signature in one second, the highest values first
+_LONGEST_HOLD_S = 60  # as the format of hypotheses allows
+
+
+class CaseKey(NamedTuple):
+    """Identifies the cause of a certain signature: its rule, and the device or subject."""
+
+    rule: str
+    instance: str = ""
 
 
 @dataclass(frozen=True)
@@ -29,18 +47,28 @@ class SignatureMatch:
     """A certain signature that matches: its rule and, by condition, the column that met it.
 
     It holds columns instead of their indices, because an episode outlives a channel table.
+    ``value`` is that of the first column.  The first column may be that of a single subject, which
+    a plan has only as part of a sum.
     """
 
     rule: HypothesisRule
     columns: tuple[Column, ...]
+    instance: str = ""
+    value: float = float("nan")
+
+    @property
+    def key(self) -> CaseKey:
+        return CaseKey(self.rule.name, self.instance)
 
 
-class ConditionInputs(NamedTuple):
-    """What conditions read: this second's values, and the highest of the accepted baseline."""
+class Matches(NamedTuple):
+    """``sustained`` signatures have matched for as long as they ask, ``present`` ones match now."""
 
-    values: Floats
-    highest: Floats
-    cpus: int
+    sustained: list[SignatureMatch]
+    present: list[SignatureMatch]
+
+
+_NONE_KEPT: Mapping[CaseKey, Floats] = MappingProxyType({})
 
 
 class SignatureMatcher:
@@ -48,59 +76,120 @@ class SignatureMatcher:
 
     def __init__(self, rules: Sequence[HypothesisRule]) -> None:
         self._rules = [(rule, rule.certain) for rule in rules if rule.certain]
-        self._second = 0
-        self._met: dict[str, deque[int]] = {}  # by rule, the last seconds in which it matched
+        self._numbers = {rule.name: number for number, (rule, _) in enumerate(self._rules)}
+        self._now_ns = 0
+        self._met: dict[CaseKey, deque[int]] = {}  # the last times at which it matched
         self._plan: ColumnPlan | None = None
-        self._bound: list[_BoundSignature | None] = []
+        self._bound: list[BoundSignature | None] = []
         self._prefilter = _Prefilter.of([])
 
-    def match(
-        self, plan: ColumnPlan, inputs: ConditionInputs
-    ) -> tuple[list[SignatureMatch], list[SignatureMatch]]:
-        """Match one second; return (sustained, present) signatures.
+    def save(self) -> StateTree:
+        """Return the times at which signatures matched lately."""
+        self._forget_old()
+        return {
+            "now_ns": self._now_ns,
+            "met": [
+                {"rule": key.rule, "instance": key.instance, "times": np.array(met, np.int64)}
+                for key, met in self._met.items()
+            ],
+        }
 
-        Present ones match in this second, sustained ones have matched for as long as they ask.
+    def restore(self, tree: StateTree) -> None:
+        """Continue with the times of a state tree; raises ``StateError``."""
+        known, met = {rule.name: certain for rule, certain in self._rules}, {}
+        for row in sections(tree, "met"):
+            key = CaseKey(text(row, "rule"), text(row, "instance"))
+            times = array(row, "times", np.int64, (None,))
+            if key.rule in known and times.size:
+                met[key] = deque(times.tolist(), maxlen=known[key.rule].need)
+        self._now_ns, self._met = integer(tree, "now_ns"), met
+
+    def match(
+        self,
+        plan: ColumnPlan,
+        inputs: ConditionInputs,
+        kept: Mapping[CaseKey, Floats] = _NONE_KEPT,
+    ) -> Matches:
+        """Match one second.
+
+        ``kept`` holds, for signatures with an open case, the highest values from before that case:
+        a fault that became normal is still the same fault.
         """
         if plan is not self._plan:
             self._plan = plan
-            self._bound = [_bind(certain, plan) for _, certain in self._rules]
+            self._bound = [bind(certain, plan) for _, certain in self._rules]
             self._prefilter = _Prefilter.of(self._bound)
-        self._second += 1
+        self._advance(inputs.start_ns)
+        candidates = self._prefilter.candidates(inputs)
+        if kept:
+            open_rules = {self._numbers[key.rule] for key in kept if key.rule in self._numbers}
+            candidates = sorted({*candidates, *open_rules})
         sustained, present = [], []
-        for number in self._prefilter.candidates(inputs):
-            rule, certain = self._rules[number]
-            bound = self._bound[number]
-            indices = _met_by(bound, inputs) if bound else None
-            if indices is not None:
-                match = SignatureMatch(rule, tuple(plan.columns[index] for index in indices))
+        for number in candidates:
+            for match in self._matches(number, plan, inputs, kept):
                 present.append(match)
-                if self._is_sustained(rule.name, certain):
+                if self._is_sustained(match):
                     sustained.append(match)
-        return sustained, present
+        return Matches(sustained, present)
 
-    def _is_sustained(self, name: str, certain: CertainSignature) -> bool:
+    def _advance(self, start_ns: int | None) -> None:
+        now_ns = self._now_ns + NS_PER_SECOND if start_ns is None else start_ns
+        if now_ns < self._now_ns:  # the clock was set back
+            self._met.clear()
+        self._now_ns = now_ns
+
+    def _matches(
+        self,
+        number: int,
+        plan: ColumnPlan,
+        inputs: ConditionInputs,
+        kept: Mapping[CaseKey, Floats],
+    ) -> list[SignatureMatch]:
+        """Return the matches of one rule, by instance."""
+        bound, (rule, _) = self._bound[number], self._rules[number]
+        if bound is None:
+            return []
+        own = {key.instance: highest for key, highest in kept.items() if key.rule == rule.name}
+        met = [each for each in met_by(bound, plan, inputs) if each.instance not in own]
+        for instance, highest in own.items():
+            # what another fault does later does not explain what was there before it
+            established = without_exclusions(bound)
+            again = met_by(established, plan, inputs._replace(highest=highest))
+            met += [each for each in again if each.instance == instance]
+        open_here = own.keys() | self._open_instances(rule.name)
+        return [
+            SignatureMatch(rule, each.columns, each.instance, each.value)
+            for each in _highest(met, open_here)
+        ]
+
+    def _open_instances(self, rule: str) -> set[str]:
+        """Return the instances that matched lately: they keep their place among the highest."""
+        return {key.instance for key in self._met if key.rule == rule}
+
+    def _is_sustained(self, match: SignatureMatch) -> bool:
         """Count a second that matched; return whether enough of the last seconds did."""
-        met = self._met.setdefault(name, deque(maxlen=certain.need))
-        met.append(self._second)
-        return len(met) == certain.need and self._second - met[0] < certain.of
+        certain = match.rule.certain
+        assert certain is not None
+        if match.key not in self._met:
+            self._forget_old()
+        met = self._met.setdefault(match.key, deque(maxlen=certain.need))
+        met.append(self._now_ns)
+        # half a second of tolerance, as slices do not begin exactly one second apart
+        span_ns = certain.of * NS_PER_SECOND - NS_PER_SECOND // 2
+        return len(met) == certain.need and self._now_ns - met[0] < span_ns
+
+    def _forget_old(self) -> None:
+        """Forget signatures that have not matched within the longest hold."""
+        since_ns = self._now_ns - _LONGEST_HOLD_S * NS_PER_SECOND
+        self._met = {key: met for key, met in self._met.items() if met[-1] >= since_ns}
 
 
-@dataclass(frozen=True)
-class _BoundCondition:
-    """A condition with the indices of its columns and, pairwise, of their divisors."""
-
-    condition: Condition
-    columns: Indices
-    divisors: Indices | None
-
-
-@dataclass(frozen=True)
-class _BoundSignature:
-    """A signature whose conditions are bound to the columns of a plan."""
-
-    conditions: list[_BoundCondition]
-    any: list[_BoundCondition]
-    unless: list[_BoundCondition]
+def _highest(met: Sequence[Met], first: Collection[str]) -> list[Met]:
+    """Return the instances with the highest values; those of ``first`` come before others."""
+    if len(met) <= 1:
+        return list(met)
+    ranked = sorted(met, key=lambda each: (each.instance not in first, -each.value))
+    return ranked[:MOST_INSTANCES]
 
 
 @dataclass(frozen=True)
@@ -116,7 +205,7 @@ class _Prefilter:
     entries: conditions.Conditions
 
     @classmethod
-    def of(cls, signatures: Sequence[_BoundSignature | None]) -> _Prefilter:
+    def of(cls, signatures: Sequence[BoundSignature | None]) -> _Prefilter:
         rows = [
             (number, column, divisor, bound.condition)
             for number, signature in enumerate(signatures) if signature is not None
@@ -139,176 +228,5 @@ class _Prefilter:
         return sorted(set(self.owner[met].tolist())) if met.size else []
 
 
-def _divisors_or_none(bound: _BoundCondition) -> Indices:
+def _divisors_or_none(bound: BoundCondition) -> Indices:
     return np.full(bound.columns.size, -1) if bound.divisors is None else bound.divisors
-
-
-def _bind(certain: CertainSignature, plan: ColumnPlan) -> _BoundSignature | None:
-    """Bind a signature to a plan; return None if the node has not all metrics it needs."""
-
-    def available(all_of: Sequence[Condition]) -> list[_BoundCondition]:
-        bound = (_bind_condition(condition, plan) for condition in all_of)
-        return [condition for condition in bound if condition is not None]
-
-    signature = _BoundSignature(
-        available(certain.conditions), available(certain.any), available(certain.unless)
-    )
-    if len(signature.conditions) < len(certain.conditions):
-        return None
-    return None if certain.any and not signature.any else signature
-
-
-def _bind_condition(condition: Condition, plan: ColumnPlan) -> _BoundCondition | None:
-    columns = columns_of(plan.columns, condition.metric, condition.feature, condition.instance)
-    if not columns.size:
-        return None
-    if not condition.ratio_to:
-        return _BoundCondition(condition, columns, None)
-    divisors = {
-        plan.columns[index].instance: index
-        for index in columns_of(plan.columns, condition.ratio_to)
-    }
-    pairs = [
-        (index, divisors[plan.columns[index].instance])
-        for index in columns
-        if plan.columns[index].instance in divisors
-    ]
-    if not pairs:
-        return None
-    numerators, denominators = zip(*pairs, strict=True)
-    return _BoundCondition(
-        condition, np.array(numerators, np.intp), np.array(denominators, np.intp)
-    )
-
-
-def columns_of(
-    columns: Sequence[Column], metric: str, feature: str = "", instance: str = ""
-) -> Indices:
-    """Return the indices of a metric's columns; without a feature all but its rate of change."""
-    return np.array(
-        [
-            index
-            for index, c in enumerate(columns)
-            if c.metric.name == metric and _fits(c, feature, instance)
-        ],
-        np.intp,
-    )
-
-
-def _fits(column: Column, feature: str, instance: str) -> bool:
-    if instance and not fnmatchcase(column.instance, instance):
-        return False
-    return column.feature == feature if feature else column.feature != CHANGE
-
-
-def _met_by(signature: _BoundSignature, inputs: ConditionInputs) -> tuple[int, ...] | None:
-    """Return the column that meets each condition, or None if the signature does not match."""
-    found = []
-    for condition in signature.conditions:
-        index = _clearest(condition, inputs)
-        if index is None:
-            return None
-        found.append(index)
-    if signature.any:
-        met = (_clearest(condition, inputs) for condition in signature.any)
-        either = [index for index in met if index is not None]
-        if not either:
-            return None
-        found.append(either[0])
-    if any(_clearest(condition, inputs) is not None for condition in signature.unless):
-        return None
-    return tuple(found)
-
-
-def _clearest(bound: _BoundCondition, inputs: ConditionInputs) -> int | None:
-    """Return the column with the highest value that meets the condition, or None."""
-    condition = bound.condition
-    values = inputs.values[bound.columns]
-    # `times` compares the metric itself, before it is divided, with its own past
-    new = values >= condition.times * inputs.highest[bound.columns] if condition.times else True
-    if bound.divisors is not None:
-        with np.errstate(all="ignore"):
-            values = values / inputs.values[bound.divisors]
-    if condition.per:
-        values = values / inputs.cpus
-    met = (values >= condition.above) & (values <= condition.below) & new
-    if not met.any():
-        return None
-    return int(bound.columns[int(np.argmax(np.where(met, values, -np.inf)))])
-
-
-@dataclass(frozen=True)
-class ColumnStats:
-    """Columns of an episode, each with its mean value and its peak excess up and down."""
-
-    columns: tuple[Column, ...]
-    values: Floats
-    excess: Floats
-
-    @cached_property
-    def _by_metric(self) -> dict[str, list[int]]:
-        by_metric: dict[str, list[int]] = {}
-        for index, column in enumerate(self.columns):
-            by_metric.setdefault(column.metric.name, []).append(index)
-        return by_metric
-
-    def indices(self, expectation: Expectation) -> Indices:
-        """Return the columns that an expectation is about."""
-        feature, instance = expectation.feature, expectation.instance
-        of_metric = self._by_metric.get(expectation.metric, ())
-        fitting = [i for i in of_metric if _fits(self.columns[i], feature, instance)]
-        return np.array(fitting, np.intp)
-
-    def index_of(self, column: Column) -> int | None:
-        """Return the index of a column of an earlier plan, if it is still there."""
-        of_metric = self._by_metric.get(column.metric.name, ())
-        return next((i for i in of_metric if self.columns[i].label == column.label), None)
-
-
-def confidence(rule: HypothesisRule, stats: ColumnStats) -> float:
-    """Return from 0 to 1 how much of what the rule expects is there, less contradictions.
-
-    Optional evidence counts only if the node has the metric and it had a value; otherwise the
-    weight is shared by the rest.
-    """
-    counted = [item for item in rule.expects if not item.optional or _has_value(item, stats)]
-    weight = sum(item.weight for item in counted)
-    if not weight:
-        return 0.0
-    met = sum(item.weight * degree(item, stats) for item in counted) / weight
-    against = max((degree(item, stats) for item in rule.contradicts), default=0.0)
-    return float(met * (1.0 - against))
-
-
-def _has_value(expectation: Expectation, stats: ColumnStats) -> bool:
-    """Return whether any column had a value; a ratio of too few events has none."""
-    return bool((~np.isnan(stats.values[stats.indices(expectation)])).any())
-
-
-def degree(expectation: Expectation, stats: ColumnStats) -> float:
-    """Return from 0 to 1 how far an expectation is met by the instance that meets it best."""
-    indices = stats.indices(expectation)
-    if not indices.size:
-        return 0.0
-    if expectation.above is not None or expectation.below is not None:
-        values = _divided(expectation, stats, indices)
-        high = values >= (-np.inf if expectation.above is None else expectation.above)
-        low = values <= (np.inf if expectation.below is None else expectation.below)
-        return float((high & low).any())
-    row = int(expectation.direction == "down")
-    moved = np.minimum(1.0, stats.excess[row, indices] / FULL_EXCESS)
-    if expectation.minimum is not None:
-        moved = np.where(stats.values[indices] >= expectation.minimum, moved, 0.0)
-    return float(moved.max())
-
-
-def _divided(expectation: Expectation, stats: ColumnStats, indices: Indices) -> Floats:
-    """Return the values of these columns, divided by ``ratio_to``; NaN where that is not > 0."""
-    values = stats.values[indices]
-    if not expectation.ratio_to:
-        return values
-    divisors = stats.indices(Expectation(expectation.ratio_to))
-    by_instance = {stats.columns[i].instance: stats.values[i] for i in divisors}
-    whole = np.array([by_instance.get(stats.columns[i].instance, np.nan) for i in indices])
-    ratio: Floats = np.divide(values, whole, out=np.full(values.shape, np.nan), where=whole > 0)
-    return ratio

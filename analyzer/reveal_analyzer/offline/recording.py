@@ -18,9 +18,9 @@ import numpy as np
 from reveal_analyzer.arrays import Floats, Floats32
 from reveal_analyzer.derive.columns import previous_indices
 from reveal_analyzer.derive.deriver import Deriver, Second
+from reveal_analyzer.episodes.episode import SecondVerdict
 from reveal_analyzer.episodes.findings import FindingTracker
 from reveal_analyzer.episodes.trace import ObservedSecond
-from reveal_analyzer.episodes.tracker import SecondVerdict
 from reveal_analyzer.hypotheses import loader
 from reveal_analyzer.live.ranges import Ranges
 from reveal_analyzer.live.scaling import ColumnScaling, by_subsystem

@@ -7,8 +7,8 @@ import numpy as np
 from reveal_analyzer.derive.columns import Column, column_plan
 from reveal_analyzer.episodes import attribution
 from reveal_analyzer.episodes.attribution import EpisodeRecord
+from reveal_analyzer.episodes.episode import Episode
 from reveal_analyzer.episodes.trace import ObservedSecond, Trace
-from reveal_analyzer.episodes.tracker import Episode
 from reveal_analyzer.hypotheses.loader import load
 from reveal_analyzer.hypotheses.signatures import SignatureMatch
 from reveal_analyzer.subjects.case_subjects import CaseSubjects

@@ -133,8 +133,9 @@ def test_no_claim_exceeds_all_the_time_or_states_a_rate_twice(
     column = first_column(rule)
     if column.metric.harm is Harm.LOWER or column.feature == CHANGE:
         return
-    trace = trace_of([(column.metric.name, "ml/a" if "subject" in column.metric.name else "")], {})
-    trace.sums = np.full(trace.sums.shape, 5 * value)
+    channel = column.metric.name, "ml/a" if "subject" in column.metric.name else ""
+    labels = [each.label for each in trace_of([channel], {}).stats.columns]
+    trace = trace_of([channel], dict.fromkeys(labels, value))
     found = SignatureMatch(rule, (trace.stats.columns[0],))
     claim = rule_claim(trace, rule, found)
     assert "much" not in claim

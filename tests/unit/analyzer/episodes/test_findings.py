@@ -8,9 +8,9 @@ import numpy as np
 
 from reveal_analyzer.derive.columns import column_plan
 from reveal_analyzer.derive.deriver import Second
+from reveal_analyzer.episodes.episode import SecondVerdict
 from reveal_analyzer.episodes.findings import FindingTracker
 from reveal_analyzer.episodes.trace import ObservedSecond
-from reveal_analyzer.episodes.tracker import SecondVerdict
 from reveal_analyzer.hypotheses.loader import load
 from reveal_analyzer.hypotheses.signatures import SignatureMatch
 from reveal_analyzer.subjects.history import SubjectHistory

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
-from reveal_analyzer.derive.columns import ColumnPlan, column_plan
+from reveal_analyzer.derive.columns import Column, ColumnPlan, column_plan
 from reveal_analyzer.episodes.trace import ObservedSecond, Trace
+from reveal_contract import catalogue
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind
 
@@ -50,6 +52,72 @@ def test_columns_are_carried_over_by_label_when_the_table_changes() -> None:
     trace.add(observed(plan_of(STEAL, PRESSURE), {STEAL: 2.0, PRESSURE: 5.0}))
     trace.add(observed(plan_of(PRESSURE, "cpu.run_delay"), {PRESSURE: 7.0, "cpu.run_delay": 9.0}))
     assert values_of(trace) == {PRESSURE: 6.0, "cpu.run_delay": 9.0}
+
+
+def test_it_describes_the_last_minute_and_the_worst_ten_seconds() -> None:
+    trace, plan = Trace(), plan_of(STEAL)
+    for second in range(200):
+        bad = 40 <= second < 50
+        trace.add(observed(plan, {STEAL: 90.0 if bad else 10.0}), strength=9.0 if bad else 1.0)
+    assert values_of(trace) == {STEAL: 10.0}
+    worst = trace.worst()
+    assert worst is not None
+    assert worst.strength == 9.0 > trace.strength == 1.0
+    assert values_of(worst.trace) == {STEAL: 90.0}
+
+
+def test_a_column_that_is_gone_leaves_its_evidence() -> None:
+    trace = Trace()
+    for _ in range(20):
+        trace.add(observed(plan_of(STEAL, PRESSURE), {STEAL: 8.0, PRESSURE: 1.0}, excess=3.0))
+    for _ in range(200):
+        trace.add(observed(plan_of(PRESSURE), {PRESSURE: 2.0}, excess=3.0))
+    assert values_of(trace) == {STEAL: 8.0, PRESSURE: 2.0}
+
+
+def test_a_column_that_never_moved_is_gone_with_its_device() -> None:
+    trace = Trace()
+    trace.add(observed(plan_of(STEAL, PRESSURE), {STEAL: 8.0, PRESSURE: 1.0}))
+    trace.add(observed(plan_of(PRESSURE), {PRESSURE: 2.0}))
+    assert set(values_of(trace)) == {PRESSURE}
+
+
+def test_the_value_of_a_single_subject_is_kept_beside_the_sum_of_all() -> None:
+    trace, plan = Trace(), plan_of(STEAL)
+    one = Column(catalogue.find("cpu.subject.throttled_time"), "/a", "mean")
+    for value in (2e8, 4e8):
+        trace.add(observed(plan, {STEAL: 1.0}), subjects={one: value})
+    trace.add(observed(plan, {STEAL: 1.0}))
+    index = trace.stats.index_of(one)
+    assert index is not None
+    assert trace.stats.values[index] == 3e8
+
+
+def test_growth_is_that_of_the_last_half_minute() -> None:
+    steady, grown = Trace(), Trace()
+    plan = plan_of(STEAL)
+    for second in range(60):
+        steady.add(observed(plan, {STEAL: 1.0}), strength=2.0)
+        grown.add(observed(plan, {STEAL: 1.0}), strength=2.0 if second < 45 else 8.0)
+    assert not steady.has_grown
+    assert grown.has_grown
+
+
+def test_evidence_is_the_same_after_it_was_saved() -> None:
+    trace = Trace()
+    plan = plan_of(STEAL, PRESSURE)
+    for second in range(90):
+        trace.add(observed(plan, {STEAL: 4.0 + second % 3}, excess=3.0), 2.0, float(second < 10))
+    again = Trace.restore(trace.save([f"{STEAL}__mean"]))
+    assert values_of(again) == pytest.approx(values_of(trace))
+    assert (again.peak, again.strength, again.seconds) == (
+        trace.peak,
+        trace.strength,
+        trace.seconds,
+    )
+    for each in (trace, again):
+        each.add(observed(plan, {STEAL: 100.0, PRESSURE: 1.0}, excess=5.0))
+    assert values_of(again) == pytest.approx(values_of(trace))
 
 
 def test_without_a_second_there_is_no_evidence() -> None:

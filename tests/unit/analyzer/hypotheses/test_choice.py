@@ -17,9 +17,9 @@ from reveal_analyzer.hypotheses.choice import (
     EpisodeEvidence,
     choose,
 )
+from reveal_analyzer.hypotheses.column_stats import FULL_EXCESS, ColumnStats, confidence
 from reveal_analyzer.hypotheses.loader import load, parse
 from reveal_analyzer.hypotheses.model import Expectation, HypothesisRule
-from reveal_analyzer.hypotheses.signatures import FULL_EXCESS, ColumnStats, confidence
 from reveal_contract import catalogue
 from reveal_contract.metric import Subsystem
 

@@ -5,13 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from reveal_analyzer.derive.deriver import Deriver, Second
+from reveal_analyzer.hypotheses.bound_signature import ConditionInputs
+from reveal_analyzer.hypotheses.column_stats import ColumnStats, confidence
 from reveal_analyzer.hypotheses.loader import HypothesisRule, parse
-from reveal_analyzer.hypotheses.signatures import (
-    ColumnStats,
-    ConditionInputs,
-    SignatureMatcher,
-    confidence,
-)
+from reveal_analyzer.hypotheses.signatures import SignatureMatcher
 from support.synthetic_node import Node
 
 RULE = """

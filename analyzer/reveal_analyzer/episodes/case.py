@@ -1,0 +1,260 @@
+"""One case: a cause that was found on a node, with everything that is kept until it ends."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from reveal_analyzer.arrays import Bools
+from reveal_analyzer.derive.columns import Column, ColumnPlan
+from reveal_analyzer.episodes.case_scores import CaseScores, Ratios
+from reveal_analyzer.episodes.claims import Claims, ColumnSet
+from reveal_analyzer.episodes.episode import MOST_RATIO, Episode, SecondVerdict
+from reveal_analyzer.episodes.lifecycle import Lifecycle, Observation
+from reveal_analyzer.episodes.trace import AnyFloats, ObservedSecond, Trace, only_of
+from reveal_analyzer.hypotheses.model import HypothesisRule
+from reveal_analyzer.hypotheses.signatures import CaseKey, SignatureMatch
+from reveal_analyzer.live.reference import ColumnReference
+from reveal_analyzer.subjects.case_subjects import CaseSubjects
+from reveal_analyzer.subjects.history import MOST_ACTIVE_S
+from reveal_contract.finding import Method, Severity
+from reveal_contract.metric import Scope
+from reveal_contract.time_units import NS_PER_SECOND
+
+MOVED = 1.0  # weighted excess in spreads from which a column belongs to the harm of a case
+LONGEST_S = 24 * 3600
+GROWS_S = 5  # after the opening: what moves until then belongs to the case
+Methods = tuple[Method, ...]
+Present = Mapping[CaseKey, SignatureMatch]
+
+
+@dataclass
+class Case:
+    """A cause that is open.
+
+    ``keys`` are the certain signatures that keep it active, ``explained`` those that are its
+    symptoms.  ``moved`` are the columns that left their baseline when it began, ``described`` those
+    that the rule of its cause names; ``reference`` is what was normal for them before.  ``active``
+    are the starts of its last active seconds.
+    """
+
+    episode: Episode
+    trace: Trace = field(default_factory=Trace)
+    methods: Methods = ()
+    notes: tuple[str, ...] = ()
+    reported_culprits: tuple[object, ...] = ()
+    lifecycle: Lifecycle = field(default_factory=Lifecycle)
+    keys: set[CaseKey] = field(default_factory=set)
+    explained: set[CaseKey] = field(default_factory=set)
+    moved: ColumnSet = field(default_factory=ColumnSet)
+    described: ColumnSet = field(default_factory=ColumnSet)
+    claims: Claims = field(default_factory=Claims)
+    reference: ColumnReference | None = None
+    present: bool = False  # one of its signatures, in this second
+    is_active: bool = True  # in this second
+    is_learned: bool = False  # its level became the node's new normal
+    subjects: CaseSubjects | None = None
+    active: deque[int] = field(default_factory=lambda: deque(maxlen=MOST_ACTIVE_S))
+    reported_severity: Severity | None = None
+    other_severity_s: int = 0  # seconds for which its severity has been another
+    related: dict[str, None] = field(default_factory=dict)  # ids of findings open at the time
+
+    @property
+    def is_certain(self) -> bool:
+        return bool(self.keys)
+
+    @property
+    def rules(self) -> set[str]:
+        """Names of the rules whose signatures keep it active."""
+        return {key.rule for key in self.keys}
+
+    def age_s(self, now_ns: int) -> int:
+        """Return the seconds since it opened."""
+        return (now_ns - self.episode.opened_ns) // NS_PER_SECOND
+
+    def owns(self, key: CaseKey) -> bool:
+        """Return whether a signature belongs to this case, as its cause or as a symptom."""
+        return key in self.keys or key in self.explained
+
+    def observation(
+        self,
+        verdict: SecondVerdict,
+        second: ObservedSecond,
+        scores: CaseScores,
+        others: Bools,
+    ) -> tuple[Observation, Ratios]:
+        """Return what a second shows of this case, and its score ratios above 1.
+
+        ``others`` marks the columns that other cases account for.
+        """
+        weighted = self.weighted(second, scores)
+        own = np.where(self.moved.mask(second.plan) & ~others, weighted, 0.0)
+        ratios = scores.against(verdict, second, self.reference, own)
+        above = {subsystem: ratio for subsystem, ratio in ratios.items() if ratio > 1}
+        if self.present or above:
+            return Observation.ACTIVE, above
+        if self._is_unobserved(second):
+            return Observation.UNOBSERVED, {}
+        return Observation.CALM, {}
+
+    def weighted(self, second: ObservedSecond, scores: CaseScores) -> AnyFloats:
+        """Return the weighted excess against the reference from before this case.
+
+        After a day the level that the live score has learned is how the node is.
+        """
+        reference = self.reference if self.age_s(second.start_ns) < LONGEST_S else None
+        return scores.deviation(second, reference)
+
+    def part_of(self, second: ObservedSecond, scores: CaseScores, others: Bools) -> ObservedSecond:
+        """Return a second in which only the columns of this case left their baseline.
+
+        While the case is young these are all that no other case accounts for.
+        """
+        moved = self.moved.mask(second.plan)
+        if self.is_young(second.start_ns):
+            chosen = ~others
+        else:
+            chosen = (moved | self.described.mask(second.plan)) & ~others
+        weighted = np.where(moved, self.weighted(second, scores), second.weighted_excess)
+        return only_of(second, chosen, weighted)
+
+    def is_young(self, now_ns: int) -> bool:
+        """Return whether what moves now belongs to this case."""
+        return self.age_s(now_ns) <= GROWS_S
+
+    def add(self, part: ObservedSecond, ratios: Ratios, present: Present) -> None:
+        """Count an active second, of which ``part`` is what belongs to this case."""
+        matches = [present[key] for key in self.keys if key in present]
+        peak = min(max(ratios.values(), default=0.0), MOST_RATIO)
+        strength = max((match.value for match in matches), default=0.0) if self.keys else peak
+        # seconds in which a fault wears off tell nothing of its values
+        if matches or not self.keys or self.is_young(part.start_ns):
+            self.trace.add(part, peak, float(np.nan_to_num(strength)), _subject_values(matches))
+        anomalous = dict(ratios)
+        for match in matches:
+            anomalous.setdefault(match.rule.subsystem, 0.0)
+        self.episode.add(part.start_ns, anomalous)
+        self.active.append(part.start_ns)
+        self.episode.peak = self.trace.peak
+
+    def see(self, verdict: SecondVerdict, present: Present) -> None:
+        """Note which of its signatures are present, and which hold."""
+        self.present = any(key in present for key in self.keys)
+        sustained = {match.key for match in verdict.sustained}
+        for key, match in present.items():
+            if self.owns(key):
+                self.episode.seen_ns[key.rule] = verdict.start_ns
+                if key in sustained:
+                    self.episode.add_matches([match])
+
+    def take(self, columns: Sequence[Column], plan: ColumnPlan, scores: CaseScores) -> None:
+        """Add columns that moved with the case, and keep what was normal for them."""
+        if not columns:
+            return
+        self.claims.add(column.label for column in columns)
+        # a sum over subjects says nothing of a single one
+        single = self._is_of_subject
+        own = [c.label for c in columns if not (single and c.metric.scope is Scope.SUBJECT)]
+        if self.moved.add(own):
+            self._keep_reference(self.moved, plan, scores)
+
+    def describe(
+        self, rule: HypothesisRule, plan: ColumnPlan, scores: CaseScores, free: Bools
+    ) -> None:
+        """Claim the columns that the rule of its cause describes; ``free`` may be claimed."""
+        instances = {key.instance for key in self.keys if key.rule == rule.name} - {""}
+        metrics = rule.described_metrics() | rule.required_metrics()
+        labels = [
+            column.label
+            for column, is_free in zip(plan.columns, free.tolist(), strict=True)
+            if is_free and column.metric.name in metrics and _is_of(column, instances)
+        ]
+        self.claims.add(labels)
+        self.described.add(labels)
+        conditions = ColumnSet(self._condition_labels())
+        self._keep_reference(conditions, plan, scores)
+
+    def release(self, labels: Sequence[str]) -> None:
+        """Give up columns that turned out to belong to another cause."""
+        self.moved.remove(labels)
+        self.claims.release(labels)
+
+    def absorb(self, other: Case, *, as_symptom: bool) -> None:
+        """Take over another case that turned out to be a part of this one."""
+        self.episode.absorb(other.episode)
+        (self.explained if as_symptom else self.keys).update(other.keys)
+        self.explained |= other.explained
+        self.claims.add(other.claims.labels)
+        if not as_symptom:
+            self.moved.add(other.moved.labels)
+            if self.reference is None:
+                self.reference = other.reference
+            elif other.reference is not None:
+                self.reference = self.reference.extended(other.reference)
+
+    def _keep_reference(self, columns: ColumnSet, plan: ColumnPlan, scores: CaseScores) -> None:
+        indices = columns.indices(plan)
+        known = set(self.reference.labels) if self.reference else set()
+        new = np.array(
+            [index for index in indices if index >= 0 and plan.labels[index] not in known], np.intp
+        )
+        if not new.size:
+            return
+        added = scores.reference(new)
+        if added is not None:
+            self.reference = added if self.reference is None else self.reference.extended(added)
+
+    def _condition_labels(self) -> list[str]:
+        """Return the columns that met the conditions of its own signatures."""
+        names = self.rules
+        return [
+            column.label
+            for name, match in self.episode.matches.items()
+            if name in names
+            for column in match.columns
+        ]
+
+    @property
+    def _is_of_subject(self) -> bool:
+        """Whether its signature is that of a single pod or other subject."""
+        return any(
+            column.metric.scope is Scope.SUBJECT
+            for key in self.keys
+            if key.instance and key.rule in self.episode.matches
+            for column in self.episode.matches[key.rule].columns[:1]
+        )
+
+    def _is_unobserved(self, second: ObservedSecond) -> bool:
+        """Return whether nothing was read of its signature, or of the columns that moved."""
+        plan = second.plan
+        columns = ColumnSet(self._condition_labels()) if self.keys else self.moved
+        indices = columns.indices(plan)
+        # a single subject has no column: that it is gone is an end, not a gap
+        if not len(columns) or self._is_of_subject:
+            return False
+        read = indices[indices >= 0]
+        if second.unobserved.size:
+            read = read[~second.unobserved[read]]
+        return not read.size
+
+
+def _subject_values(matches: Iterable[SignatureMatch]) -> dict[Column, float]:
+    """Return the values of columns of single subjects."""
+    return {
+        match.columns[0]: match.value
+        for match in matches
+        if match.columns and match.columns[0].metric.scope is Scope.SUBJECT and match.instance
+    }
+
+
+def own_metrics(rule: HypothesisRule) -> frozenset[str]:
+    """Return the metrics that a cause shows itself in, without its symptoms elsewhere."""
+    return rule.required_metrics() | {item.metric for item in rule.expects}
+
+
+def _is_of(column: Column, instances: set[str]) -> bool:
+    """Return whether a column is of one of these devices, or of no device at all."""
+    return not instances or column.instance in instances or not column.instance

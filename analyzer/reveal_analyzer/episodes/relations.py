@@ -1,0 +1,167 @@
+"""Relations between cases: whether what was found now is a part of a case that is open already.
+
+In doubt one fault gives one finding.  So what begins together belongs together, unless it names
+another culprit.  What begins later belongs to an open case if the cause of that case explains it,
+and if it follows the beginning or a growth of that case; otherwise it has a cause of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from reveal_analyzer.episodes import attribution
+from reveal_analyzer.episodes.attribution import Attribution, EpisodeRecord
+from reveal_analyzer.episodes.case import GROWS_S, Case
+from reveal_analyzer.hypotheses.model import HypothesisRule
+from reveal_analyzer.subjects.history import SubjectHistory
+from reveal_contract.finding import Confidence, Pod, Subject
+from reveal_contract.time_units import NS_PER_SECOND
+
+SYMPTOM_DELAY_S = 30  # from the beginning of a cause to that of its last symptom
+_CAUSE_DELAY_S = 15  # from the first symptom to the signature of the cause
+
+
+class Relation(StrEnum):
+    """What a newcomer is to an open case."""
+
+    NONE = "None"
+    SAME = "Same"  # more evidence of the same cause
+    SYMPTOM = "Symptom"  # an effect of it
+
+
+class _View(NamedTuple):
+    """A case with its cause and culprits as they are known now."""
+
+    case: Case
+    record: EpisodeRecord
+    found: Attribution
+
+    @property
+    def rule(self) -> HypothesisRule | None:
+        return self.found.cause.rule
+
+    @property
+    def own_rule(self) -> HypothesisRule | None:
+        """The rule of its certain signature, if it has one, else that of its cause."""
+        matches = self.case.episode.matches
+        own = [matches[key.rule].rule for key in self.case.keys if key.rule in matches]
+        return own[0] if own else self.rule
+
+
+class Relations:
+    """Finds the open case that a newcomer belongs to."""
+
+    def __init__(
+        self,
+        rules: Sequence[HypothesisRule],
+        history: SubjectHistory,
+        record: Callable[[Case], EpisodeRecord],
+    ) -> None:
+        self._rules, self._history, self._record = rules, history, record
+
+    def cause(self, case: Case) -> HypothesisRule | None:
+        """Return the rule that explains a case best, as it is known now."""
+        return self._view(case).rule
+
+    def owner(
+        self, newcomer: Case, cases: Sequence[Case], now_ns: int
+    ) -> tuple[Case, Relation] | None:
+        """Return the open case that a newcomer belongs to, the youngest first, and how."""
+        if not cases:
+            return None
+        new = self._view(newcomer)
+        for case in sorted(cases, key=lambda each: -each.episode.opened_ns):
+            relation = self._relation(new, self._view(case), now_ns)
+            if relation is not Relation.NONE:
+                return case, relation
+        return None
+
+    def is_culprit_back(self, case: Case) -> bool:
+        """Return whether the culprit of a case has long been back at its level from before."""
+        return case.subjects is not None and case.subjects.is_culprit_back(self._history)
+
+    def _view(self, case: Case) -> _View:
+        record = self._record(case)
+        return _View(case, record, attribution.attribute(record, self._rules, self._history))
+
+    def _relation(self, new: _View, known: _View, now_ns: int) -> Relation:
+        if self._is_same_cause(new, known):
+            return Relation.SAME
+        # two subjects that began to do something are two causes
+        if names_other_culprit(new.found, known.found):
+            return Relation.NONE
+        if new.case.is_certain:
+            return self._relation_of_signature(new, known, now_ns)
+        return self._relation_of_score(new, known)
+
+    def _is_same_cause(self, new: _View, known: _View) -> bool:
+        """Return whether both have the same rule, for the same instance if that is known."""
+        rule = new.own_rule
+        if rule is None or rule is not known.own_rule:
+            return False
+        # a signature of another device or subject is another cause, unless they began together
+        both_certain = new.case.is_certain and known.case.is_certain
+        return not both_certain or _began_together(new.case, known.case)
+
+    def _relation_of_signature(self, new: _View, known: _View, now_ns: int) -> Relation:
+        rule, cause = new.own_rule, known.own_rule
+        assert rule is not None, "a signature has a rule"
+        if cause is not None and cause.explains(rule):
+            return Relation.SYMPTOM if _is_timely(new, known) else Relation.NONE
+        age_s = known.case.age_s(now_ns)
+        if cause is not None and rule.explains(cause):
+            return Relation.SAME if age_s <= _CAUSE_DELAY_S else Relation.NONE
+        if age_s > GROWS_S:
+            return Relation.NONE
+        # it began with the case: another sign of the same fault, in doubt
+        same_subsystem = rule.subsystem in known.case.episode.subsystems
+        if same_subsystem or names_same_culprit(new.found, known.found):
+            return Relation.SAME
+        return Relation.NONE
+
+    def _relation_of_score(self, new: _View, known: _View) -> Relation:
+        if not _is_timely(new, known):
+            return Relation.NONE
+        if attribution.is_symptom_of(new.record, known.record, self._rules):
+            return Relation.SYMPTOM
+        # a fault without a name that widens
+        shared = set(new.case.episode.subsystems) & set(known.case.episode.subsystems)
+        return Relation.SAME if new.rule is None and shared else Relation.NONE
+
+
+def _began_together(new: Case, known: Case) -> bool:
+    gap_ns = abs(new.episode.first_ns - known.episode.first_ns)
+    return gap_ns <= GROWS_S * NS_PER_SECOND
+
+
+def _is_timely(new: _View, known: _View) -> bool:
+    """Return whether a newcomer follows the beginning or a growth of a case, or its culprit."""
+    delay_ns = new.case.episode.first_ns - known.case.episode.first_ns
+    if delay_ns <= SYMPTOM_DELAY_S * NS_PER_SECOND or known.case.trace.has_grown:
+        return True
+    return names_same_culprit(new.found, known.found)
+
+
+def names_other_culprit(new: Attribution, known: Attribution) -> bool:
+    """Return whether both have a measured culprit, and the newcomer's is none of the known."""
+    foremost = _foremost(new)
+    return bool(foremost and _foremost(known)) and foremost not in known.culprits.culprits
+
+
+def names_same_culprit(new: Attribution, known: Attribution) -> bool:
+    """Return whether the measured culprit of the newcomer is one of the known ones."""
+    foremost = _foremost(new)
+    return bool(foremost) and foremost in known.culprits.culprits
+
+
+def _foremost(found: Attribution) -> str:
+    """Return the name of the foremost culprit if its part is measured, else an empty one."""
+    named: list[Pod | Subject] = [*found.culprits.pods, *found.culprits.subjects]
+    measured = {_name(each) for each in named if each.confidence is Confidence.MEASURED}
+    return found.culprits.first if found.culprits.first in measured else ""
+
+
+def _name(culprit: Pod | Subject) -> str:
+    return f"{culprit.namespace}/{culprit.name}" if isinstance(culprit, Pod) else culprit.name

@@ -1,0 +1,266 @@
+"""Faults that last, overlap, return or are no longer read, from slices to findings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from reveal_analyzer.node import NodeAnalyzer
+from reveal_contract.channels import Channel, ChannelTable
+from reveal_contract.finding import FindingChange, FindingUpdate, Resolution
+from reveal_contract.metric import Kind
+from reveal_contract.settings import AnalyzerSettings
+from reveal_contract.time_units import NS_PER_SECOND
+from reveal_contract.wire import Message
+from support.synthetic_node import OTHER, TABLE, WORK, Node
+
+QUIET_S = 120
+START_NS = 1_700_000_000 * NS_PER_SECOND
+THROTTLED = {f"cpu.subject.throttled_time{{{WORK}}}": 2e8}
+OTHER_THROTTLED = {f"cpu.subject.throttled_time{{{OTHER}}}": 6e8}
+LOSS = {"network.tcp.retrans_segs": 300.0, "network.tcp.out_segs": 3000.0}
+FAINT_LOSS = {"network.tcp.retrans_segs": 60.0, "network.tcp.out_segs": 3000.0}
+BACKLOG = {"network.softnet.dropped": 5000.0}
+CONTENTION = {
+    "cpu.pressure.some": 990_000.0, "cpu.procs_running": 30.0, "cpu.user": 195.0,
+    "cpu.user{0}": 99.0, "cpu.user{1}": 96.0,
+}  # fmt: skip
+NOTHING: Mapping[str, float] = {}
+OTHER_CHANNEL = Channel("cpu.subject.throttled_time", OTHER, Kind.COUNTER)
+TWO_SUBJECTS = ChannelTable((*TABLE.fast, OTHER_CHANNEL), TABLE.slow)
+
+
+class Story:
+    """A node whose slices are judged one after the other; ``updates`` are by second."""
+
+    def __init__(self, table: ChannelTable = TABLE, **settings: object) -> None:
+        self.node = Node(table)
+        self.judge = NodeAnalyzer("n1", AnalyzerSettings(warmup_seconds=60, **settings))  # type: ignore[arg-type]
+        self.updates: list[tuple[int, FindingUpdate]] = []
+
+    def run(self, seconds: int, *changed: Mapping[str, float]) -> None:
+        for _ in range(seconds):
+            self.push(self.node.slice({k: v for each in changed for k, v in each.items()}))
+
+    def push(self, message: Message) -> None:
+        second = self.node.second - 1
+        found = self.judge.analyze(message, self.node.table)
+        self.updates += [(second, u) for u in found if u.change is not FindingChange.SUSPECTED]
+
+    def of(self, change: FindingChange) -> list[tuple[int, str]]:
+        return [(second, cause(u)) for second, u in self.updates if u.change is change]
+
+    @property
+    def opened(self) -> list[tuple[int, str]]:
+        return self.of(FindingChange.OPENED)
+
+    @property
+    def resolved(self) -> list[tuple[int, str]]:
+        return self.of(FindingChange.RESOLVED)
+
+
+def cause(update: FindingUpdate) -> str:
+    hypothesis = update.finding.hypothesis
+    return hypothesis.name if hypothesis else update.finding.subsystem.value
+
+
+def lasting(fault: Mapping[str, float], second: Mapping[str, float], lasts: int) -> Story:
+    """``fault`` goes on all the time; ``second`` twice for ``lasts`` seconds."""
+    story = Story()
+    story.run(QUIET_S)
+    story.run(300, fault)
+    for _ in range(2):
+        story.run(lasts, fault, second)
+        story.run(60, fault)
+    return story
+
+
+@pytest.mark.parametrize(
+    ("fault", "second", "name"),
+    [
+        (THROTTLED, LOSS, "PacketLoss"),
+        (THROTTLED, CONTENTION, "CPUContention"),
+        (CONTENTION, LOSS, "PacketLoss"),
+        (FAINT_LOSS, BACKLOG, "ReceiveBacklogOverflow"),
+    ],
+)
+def test_a_fault_beside_a_lasting_one_is_found_each_time_and_ends(
+    fault: Mapping[str, float], second: Mapping[str, float], name: str
+) -> None:
+    story = lasting(fault, second, 100)
+    begins = QUIET_S + 300, QUIET_S + 460
+    found = [(at, which) for at, which in story.opened if at >= begins[0]]
+    assert [which for _, which in found] == [name, name]
+    assert [0 <= at - begin <= 10 for (at, _), begin in zip(found, begins, strict=True)] == [
+        True
+    ] * 2
+    ended = [at for at, which in story.resolved if which == name]
+    assert [0 <= at - begin - 100 <= 30 for at, begin in zip(ended, begins, strict=True)] == [
+        True, True
+    ]  # fmt: skip
+    # the lasting one is as it was
+    (open_now,) = story.judge.finish()
+    assert cause(open_now) == story.opened[0][1]
+
+
+def test_a_lasting_fault_tells_its_own_values() -> None:
+    story = Story()
+    story.run(QUIET_S)
+    story.run(400, FAINT_LOSS)
+    story.run(60, FAINT_LOSS, BACKLOG)
+    overflow = [u.finding for _, u in story.updates if cause(u) == "ReceiveBacklogOverflow"][-1]
+    assert overflow.claim.startswith("5 k")
+    assert any("open on this node at the same time" in note for note in overflow.notes)
+
+
+def test_a_second_throttled_subject_is_a_finding_of_its_own() -> None:
+    story = Story(TWO_SUBJECTS)
+    story.run(QUIET_S)
+    story.run(60, THROTTLED)
+    story.run(60, THROTTLED, OTHER_THROTTLED)
+    story.run(40, OTHER_THROTTLED)
+    assert story.opened == [
+        (QUIET_S + 2, "CPUQuotaThrottling"), (QUIET_S + 62, "CPUQuotaThrottling")
+    ]  # fmt: skip
+    assert [at for at, _ in story.resolved] == [QUIET_S + 129]
+    first, second = (u.finding for _, u in story.updates if u.change is FindingChange.OPENED)
+    assert (first.subjects[0].name, second.subjects[0].name) == (WORK, OTHER)
+    (ended,) = (u.finding for _, u in story.updates if u.change is FindingChange.RESOLVED)
+    assert ended.id == first.id
+    (open_now,) = story.judge.finish()
+    assert "for 600 ms a second" in open_now.finding.claim
+
+
+@pytest.mark.parametrize("pause_s", [30, 120])
+def test_the_same_fault_again_is_found_again(pause_s: int) -> None:
+    story = Story()
+    story.run(QUIET_S)
+    for _ in range(3):
+        story.run(20, LOSS)
+        story.run(pause_s)
+    assert [which for _, which in story.opened] == ["PacketLoss"] * 3
+    assert len(story.resolved) == 3
+
+
+@pytest.mark.parametrize("fault", [LOSS, CONTENTION])
+def test_a_long_fault_is_one_finding_that_ends_with_it(fault: Mapping[str, float]) -> None:
+    story = Story()
+    story.run(QUIET_S)
+    story.run(900, fault)
+    story.run(40)
+    assert len(story.opened) == 1
+    ((resolved_at, _),) = story.resolved
+    assert 0 < resolved_at - QUIET_S - 900 <= 30
+    (resolved,) = (u.finding for _, u in story.updates if u.change is FindingChange.RESOLVED)
+    (opened,) = (u.finding for _, u in story.updates if u.change is FindingChange.OPENED)
+    assert resolved.resolution is Resolution.ENDED
+    assert resolved.severity.rank >= opened.severity.rank
+
+
+def test_a_fault_that_is_not_read_any_more_is_closed_as_unobserved() -> None:
+    story = Story()
+    story.run(QUIET_S)
+    story.run(30, FAINT_LOSS)
+    columns = [index for index, c in enumerate(TABLE.fast) if c.metric.startswith("network.tcp.")]
+    for _ in range(120):
+        message = story.node.slice(FAINT_LOSS)
+        missing = message.fast_missing.copy()
+        missing[:, columns] = True
+        story.push(replace(message, fast_missing=missing))
+    ((at, _),) = story.resolved
+    assert 60 <= at - QUIET_S - 30 <= 75
+    (closed,) = (u.finding for _, u in story.updates if u.change is FindingChange.RESOLVED)
+    assert closed.resolution is Resolution.UNOBSERVED
+    assert closed.resolved_ns == closed.last_observed_ns
+    assert any("has not been read since" in note for note in closed.notes)
+
+
+def test_evidence_stays_when_its_device_disappears() -> None:
+    metrics = (
+        ("storage.disk.await", Kind.GAUGE), ("storage.disk.busy_time", Kind.COUNTER),
+        ("storage.disk.in_flight", Kind.GAUGE),
+    )  # fmt: skip
+    disks = [Channel(name, disk, kind) for disk in ("nvme0n1", "nvme1n1") for name, kind in metrics]
+    both = ChannelTable((*TABLE.fast, *disks), TABLE.slow)
+    one = ChannelTable((*TABLE.fast, *disks[:3]), TABLE.slow)
+    healthy = {channel.label: 2e4 for channel in disks}
+    slow = healthy | {
+        "storage.disk.await{nvme1n1}": 4e8, "storage.disk.busy_time{nvme1n1}": 9e8,
+        "storage.disk.in_flight{nvme1n1}": 60.0,
+    }  # fmt: skip
+    story = Story(both)
+    story.run(QUIET_S, healthy)
+    story.run(20, slow)
+    story.node.table = one
+    story.run(90, healthy)
+    (closed,) = (u.finding for _, u in story.updates if u.change is FindingChange.RESOLVED)
+    assert closed.resolution is Resolution.UNOBSERVED
+    assert {line.instance for line in closed.evidence[:2]} == {"nvme1n1"}
+    assert "400 ms" in closed.claim
+
+
+def set_clock(message: Message, ahead_s: int) -> Message:
+    return replace(message, start_ns=message.start_ns + ahead_s * NS_PER_SECOND)
+
+
+@pytest.mark.parametrize("mode", ["live", "paper"])
+@pytest.mark.parametrize("ahead_s", [-7200, 7200])
+def test_a_clock_that_is_set_changes_no_time_of_a_finding(mode: str, ahead_s: int) -> None:
+    settings = {"mode": "paper"} if mode == "paper" else {}
+    story = Story(**settings)
+    fault = LOSS | {"network.nic.rx_bytes{eth0}": 9e7}
+    story.run(QUIET_S)
+    story.run(20, fault)
+    assert story.opened
+    for second in range(60):
+        story.push(set_clock(story.node.slice(dict(fault) if second < 10 else None), ahead_s))
+    resolved = [u.finding for _, u in story.updates if u.change is FindingChange.RESOLVED]
+    assert resolved
+    for finding in resolved:
+        assert finding.resolved_ns is not None
+        assert finding.first_observed_ns <= finding.last_observed_ns <= finding.resolved_ns
+        assert finding.resolved_ns < START_NS + 400 * NS_PER_SECOND
+
+
+def test_a_clock_set_back_before_a_fault_is_found_gives_no_finding_that_ends_before_it_began() -> (
+    None
+):
+    story = Story()
+    story.run(QUIET_S)
+    story.run(4, LOSS)
+    for _ in range(20):
+        story.push(set_clock(story.node.slice(dict(LOSS)), -3600))
+    assert story.opened
+    for _, update in story.updates:
+        assert update.finding.first_observed_ns <= update.finding.last_observed_ns
+
+
+def test_open_cases_go_on_in_another_analyzer() -> None:
+    story = Story()
+    story.run(QUIET_S)
+    story.run(120, LOSS)
+    (opened,) = story.opened
+    state = story.judge.save()
+    story.judge = NodeAnalyzer("n1", AnalyzerSettings(warmup_seconds=60))
+    story.judge.restore(state)
+    before = {u.finding.id for _, u in story.updates}
+    story.run(30, LOSS)
+    (open_now,) = story.judge.finish()
+    assert {open_now.finding.id} == before
+    story.run(40)
+    assert story.opened == [opened]
+    ((at, which),) = story.resolved
+    assert which == "PacketLoss"
+    assert 0 <= at - QUIET_S - 150 <= 30
+
+
+def test_values_that_are_not_numbers_end_no_analysis() -> None:
+    story = Story()
+    story.run(QUIET_S)
+    message = story.node.slice(dict(LOSS))
+    story.push(replace(message, fast_missing=np.ones(message.fast.shape, bool)))
+    story.run(20, LOSS)
+    assert [which for _, which in story.opened] == ["PacketLoss"]
