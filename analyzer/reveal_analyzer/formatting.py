@@ -47,7 +47,7 @@ def amount(metric: Metric, feature: str, instance: str, value: float) -> str:
     if feature == _CHANGE:
         return f"{human(value, metric.unit, Kind.GAUGE)}/s"
     if is_summed_time(metric, feature, instance):
-        return f"{human(value, 'ns', Kind.GAUGE)}/s"
+        return f"{human(value, 'ns', Kind.GAUGE)}/s" if value else "0 s/s"
     return human(value, metric.unit, Kind.COUNTER if is_time(metric) else metric.kind)
 
 

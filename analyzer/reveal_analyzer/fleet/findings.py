@@ -8,7 +8,7 @@ from reveal_analyzer.fleet.measures import IDLE_PAGES, STEP, measure
 from reveal_analyzer.fleet.minute import MINUTE
 from reveal_analyzer.fleet.outliers import Drift, Outlier
 from reveal_analyzer.fleet.workload import JobMember
-from reveal_analyzer.formatting import decimal, human
+from reveal_analyzer.formatting import amount, decimal
 from reveal_contract.finding import (
     Confidence,
     Evidence,
@@ -120,7 +120,7 @@ def outlier_claim(outlier: Outlier) -> str:
     if outlier.job:
         phrase = f"{outlier.job}: {phrase}"
     values = (outlier.value, outlier.low, outlier.high)
-    here, low, high = (human(value, row.unit, row.kind) for value in values)
+    here, low, high = (amount(row, "", "", value) for value in values)
     others = low if low == high else f"{low} to {high}"
     return f"{phrase} {where}: {here}{suffix} on {outlier.node}, {others} on the others"
 

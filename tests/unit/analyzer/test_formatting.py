@@ -13,6 +13,7 @@ from reveal_contract import catalogue
     [
         ("cpu.pressure.some", "mean", "", 3.8e8, "38 %"),
         ("cpu.subject.throttled_time", "sum_values", "", 1.77e9, "1.77 s/s"),
+        ("cpu.subject.throttled_time", "sum_values", "", 0.0, "0 s/s"),
         ("cpu.run_delay", "maximum", "", 12e9, "12 s/s"),
         ("cpu.softirq", "mean", "", 2.5e9, "2.5 s/s"),
         ("cpu.softirq", "maximum", "", 9.5e8, "95 %"),

@@ -252,7 +252,7 @@ def finding_of_job(levels: dict[str, float]) -> Finding:
 def test_harm_to_a_job_on_a_node_names_the_job() -> None:
     throttled = finding_of_job({"cpu.subject.throttled_time": 4e8})
     assert throttled.claim.startswith("ml/Job/train: cpu.subject.throttled_time")
-    assert throttled.claim.endswith("on 1 of 6 nodes: 40 % on n3, 0 % on the others")
+    assert throttled.claim.endswith("on 1 of 6 nodes: 400 ms/s on n3, 0 s/s on the others")
     less = finding_of_job({"memory.subject.page_faults": 1e4, "network.subject.tx_bytes": 2.5e7})
     assert less.claim == (
         "ml/Job/train does 50 % less of everything than on other nodes, on 1 of 6 nodes: on n3"
