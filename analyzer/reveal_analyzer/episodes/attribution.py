@@ -123,11 +123,20 @@ def _culprits(record: EpisodeRecord, cause: Cause, history: SubjectHistory) -> N
     # an empty list, unlike none, says that no process is at fault: hardware, for example
     if record.subjects is None or (rule and rule.subjects == ()):
         return NamedSubjects()
-    metrics = rule.subjects or () if rule else ()
-    fell = rule.subjects_fell if rule else False
-    levels = _level_metrics(rule) if rule else frozenset()
-    query = CulpritQuery(metrics, cause.subsystem, fell, levels)
+    query = _query(rule, record.episode) if rule else CulpritQuery((), cause.subsystem)
     return record.subjects.culprits(history, query, record.active)
+
+
+def _query(rule: HypothesisRule, episode: Episode) -> CulpritQuery:
+    """Return which subjects to look for; a signature of a single subject names it itself."""
+    match = episode.matches.get(rule.name)
+    return CulpritQuery(
+        metrics=rule.subjects or (),
+        subsystem=rule.subsystem,
+        fell=rule.subjects_fell,
+        levels=_level_metrics(rule),
+        instance=match.instance if match else "",
+    )
 
 
 def _level_metrics(rule: HypothesisRule) -> frozenset[str]:

@@ -132,6 +132,10 @@ def test_a_second_throttled_subject_is_a_finding_of_its_own() -> None:
     assert ended.id == first.id
     (open_now,) = story.judge.finish()
     assert "for 600 ms a second" in open_now.finding.claim
+    last = {update.finding.id: update.finding for _, update in story.updates}
+    named = [[subject.name for subject in finding.subjects] for finding in last.values()]
+    assert named == [[WORK], [OTHER]]
+    assert {finding.share_metric for finding in last.values()} == {"cpu.subject.throttled_time"}
 
 
 @pytest.mark.parametrize("pause_s", [30, 120])
