@@ -146,6 +146,15 @@ def test_the_collectors_own_read_time_is_missing_for_a_source_that_hangs(
     )
 
 
+def test_ticks_that_have_stopped_are_not_exported(
+    collector: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wait_until(lambda: collector.recent_tick() is not None)
+    collector.stop()
+    monkeypatch.setattr("reveal_collector.collector.HUNG_NS", 0)
+    assert collector.recent_tick() is None
+
+
 def test_a_collector_that_hangs_stops_in_time(collector: Collector) -> None:
     wait_until(lambda: len(collector.status().failing) == 2)
     stopping = threading.Thread(target=collector.stop, daemon=True)

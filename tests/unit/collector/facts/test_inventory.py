@@ -236,6 +236,37 @@ def test_a_failing_library_costs_its_own_facts_alone(tree: Tree) -> None:
     assert found.cpu.sockets == 2
 
 
+def test_settings_that_cannot_be_read_are_left_out_and_never_those_of_before(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    inventory = FactsReader("n", tree.roots)
+    before = inventory.read()
+    assert before.cpu.policies and before.kernel.clocksource == "tsc"
+    monkeypatch.setattr(cpu, "settings", fail)
+    monkeypatch.setattr(kernel, "settings", fail)
+    after = inventory.read()
+    assert (after.cpu.model, after.cpu.policies) == (before.cpu.model, ())
+    assert (after.kernel.release, after.kernel.clocksource) == (before.kernel.release, "")
+    monkeypatch.undo()
+    assert inventory.read() == before
+
+
+def test_a_read_of_facts_under_way_has_a_time_since_when(tree: Tree) -> None:
+    during = []
+
+    def query() -> NvmlAnswer:
+        during.append(watch.busy_since_ns)
+        return NvmlAnswer()
+
+    watch = FactsPublisher(FactsReader("n", tree.roots, DeviceQueries(gpus=query)))
+    watch.refresh()
+    assert during[0] > 0
+    assert watch.busy_since_ns == 0
+
+
 def test_another_hosts_tree_is_never_asked_about_by_call(tree: Tree) -> None:
     assert queries_for(tree.roots, ()) == DeviceQueries()
 
