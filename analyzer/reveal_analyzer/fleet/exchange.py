@@ -10,9 +10,9 @@ from typing import Any
 import redis
 
 from reveal_analyzer.fleet.summary import Summary, SummaryError, decode, encode
-from reveal_analyzer.telemetry.node_records import node_records
-from reveal_contract.names import SUBJECTS, fleet_key
-from reveal_contract.subjects import Identity, SubjectsError, from_rows
+from reveal_analyzer.telemetry.node_records import node_subjects
+from reveal_contract.names import fleet_key
+from reveal_contract.subjects import Identity
 
 log = logging.getLogger(__name__)
 
@@ -64,8 +64,7 @@ class Exchange:
 
     def subjects(self, nodes: Sequence[str]) -> dict[str, tuple[Identity, ...]]:
         """Return the subject tables of nodes; an unusable one is empty."""
-        records = node_records(self._client, self._profile, SUBJECTS, nodes)
-        return {node: _identities(data) for node, data in zip(nodes, records, strict=True)}
+        return node_subjects(self._client, self._profile, nodes)
 
     def save_cases(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """Save the cases for the next leader."""
@@ -91,10 +90,3 @@ class Exchange:
                 self._logged.add(node)
             return None
         return summary
-
-
-def _identities(data: bytes | None) -> tuple[Identity, ...]:
-    try:
-        return from_rows(json.loads(data)) if data else ()
-    except (SubjectsError, ValueError, RecursionError):
-        return ()

@@ -7,7 +7,6 @@ and a message that cannot be used is acknowledged, counted and logged.
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections import Counter, deque
@@ -23,11 +22,11 @@ from reveal_analyzer.stream.consumer import BATCH, StreamConsumer, StreamEntry, 
 from reveal_analyzer.stream.leases import Leases, LeaseTiming
 from reveal_analyzer.stream.poll_schedule import PollSchedule
 from reveal_analyzer.stream.sequence import NodeSequence
-from reveal_analyzer.telemetry.node_records import node_records
+from reveal_analyzer.telemetry.node_records import node_subjects
 from reveal_contract import wire
 from reveal_contract.channels import ChannelTable
-from reveal_contract.names import FIELD_DATA, FIELD_NODE, SUBJECTS, shard
-from reveal_contract.subjects import Identity, from_rows
+from reveal_contract.names import FIELD_DATA, FIELD_NODE, shard
+from reveal_contract.subjects import Identity
 
 log = logging.getLogger(__name__)
 
@@ -151,9 +150,8 @@ class StreamReader:
         This sends a command to Redis: use it for a finding, not for each slice.
         """
         try:
-            [text] = node_records(self.connection.client, self._profile, SUBJECTS, [node])
-            return from_rows(json.loads(text)) if text is not None else ()
-        except (*OUTAGE, ValueError, RecursionError) as error:
+            return node_subjects(self.connection.client, self._profile, [node])[node]
+        except OUTAGE as error:
             log.warning("subjects of node %s are not known: %s", node, error)
             return ()
 

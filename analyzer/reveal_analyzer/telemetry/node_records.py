@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import logging
 from collections.abc import Sequence
 from typing import Any
 
 import redis
 
 from reveal_contract.names import NODES, NODES_KEY, SUBJECTS, SUBJECTS_KEY, node_key
+from reveal_contract.subjects import Identity, SubjectsError, from_rows
+
+log = logging.getLogger(__name__)
 
 _SHARED = {NODES: NODES_KEY, SUBJECTS: SUBJECTS_KEY}
 
@@ -29,6 +34,22 @@ def node_records(
         for index, record in zip(others, shared, strict=True):
             found[index] = record
     return found
+
+
+def node_subjects(
+    client: redis.Redis, profile: str, nodes: Sequence[str]
+) -> dict[str, tuple[Identity, ...]]:
+    """Return the subject tables of nodes; an unusable one is logged and empty."""
+    records = node_records(client, profile, SUBJECTS, nodes)
+    return {node: _identities(node, data) for node, data in zip(nodes, records, strict=True)}
+
+
+def _identities(node: str, data: bytes | None) -> tuple[Identity, ...]:
+    try:
+        return from_rows(json.loads(data)) if data else ()
+    except (SubjectsError, ValueError, RecursionError) as error:
+        log.warning("subjects of node %s are not known: %s", node, error)
+        return ()
 
 
 def _fetched(client: redis.Redis, key: str, nodes: Sequence[str]) -> list[Any]:
