@@ -67,10 +67,11 @@ class SavedColumns:
         """Return the labels of the columns that are not constant."""
         return tuple(self.labels[index] for index in np.flatnonzero(~self.constant))
 
-    def fits(self, scaling: ColumnScaling) -> bool:
+    def fits(self, second: Second) -> bool:
         """Return whether the node has about the size that it had."""
         memory, cpus = self.capacity
-        return math.isclose(memory, scaling.memory, rel_tol=_SAME_SIZE) and cpus == scaling.cpus
+        memory_now, cpus_now = ColumnScaling.capacity_of(second)
+        return cpus == cpus_now and math.isclose(memory, memory_now, rel_tol=_SAME_SIZE)
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,6 +35,11 @@ class ColumnScaling:
         self.subsystems: Indices = subsystem_indices(columns)
         self._pooling = GroupPooling(columns, settings.top)
 
+    @staticmethod
+    def capacity_of(second: Second) -> Capacity:
+        """Return the size of the node of a second."""
+        return _capacity(second)
+
     def only(self, indices: Indices) -> ColumnScaling:
         """Return the scaling of these columns; the others are taken as within their range."""
         result = copy(self)

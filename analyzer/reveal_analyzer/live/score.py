@@ -351,13 +351,13 @@ class LiveScore:
     def _start(self, second: Second) -> None:
         """Start with the columns of the first second, and with what was saved, if it fits them."""
         saved, self._saved = self._saved, None
-        self._state = ConstantColumns.none(second, self.settings)
-        if saved is not None and saved.columns.fits(self._state.whole):
+        if saved is not None and saved.columns.fits(second):
             self._continue(second, saved)
         else:
             if saved is not None:
                 log.warning("the node has another size now: its saved baseline is dropped")
                 self.age = 0
+            self._state = ConstantColumns.none(second, self.settings)
             self._learner.start(len(self.columns))
         self._missing.start(len(self.columns))
 
