@@ -20,10 +20,10 @@ def resample(quantiles: Floats32, count: int) -> Floats32:
     history in ascending order would forget one side of its range first.
     """
     ranks = selected_ranks(count)
-    places = np.arange(count)
-    left = np.clip(np.searchsorted(ranks, places, side="right") - 1, 0, QUANTILES - 2)
+    positions = np.arange(count)
+    left = np.clip(np.searchsorted(ranks, positions, side="right") - 1, 0, QUANTILES - 2)
     width = np.maximum(ranks[left + 1] - ranks[left], 1)
-    share = ((places - ranks[left]) / width).astype(np.float32)
+    share = ((positions - ranks[left]) / width).astype(np.float32)
     low, high = quantiles[..., left], quantiles[..., left + 1]
     # exact at both ends; rounding between them must not leave the order
     ordered = np.clip(low * (np.float32(1.0) - share) + high * share, low, high)

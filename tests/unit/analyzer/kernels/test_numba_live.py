@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from reveal_analyzer.arrays import Floats32
+from reveal_analyzer.arrays import Bools, Floats32, Indices
 from reveal_analyzer.kernels import backend, live
 from reveal_analyzer.kernels.live import MetricGroups, RecentScores
 from reveal_analyzer.kernels.order_statistics import RankedValues
@@ -69,18 +70,24 @@ def test_sustained_views(rng: np.random.Generator, fast: backend.Backend) -> Non
 
 @pytest.mark.parametrize("rng", range(5), indirect=True)
 def test_ranges_of_the_history(rng: np.random.Generator, fast: backend.Backend) -> None:
-    """Ranges of a history that grows, wraps and changes its columns, requested sometimes."""
+    """Ranges of a history that grows, wraps and changes its columns, requested sometimes.
+
+    Some values are left out, and some columns restored.
+    """
     settings = LiveSettings(keep=40)
     mine, its = History(settings), History(settings)
     views_kept, before = SustainedViews(settings.views), backend.current()
     for second, row in enumerate(seconds(rng, 300)):
         views = views_kept.push(row)
         source = rng.permutation(np.arange(-1, COLUMNS - 1)) if second % 90 == 89 else None
+        left_out = rng.random(COLUMNS) < 0.1 if second % 3 else None
+        back = rng.permutation(COLUMNS)[:5] if second % 50 == 49 else None
         asked = rng.random() < 0.2
-        expected = stepped(mine, views, source, asked)
+        step = Step(views, left_out, back, source, asked)
+        expected = stepped(mine, step)
         backend.use(fast)
         try:
-            found = stepped(its, views, source, asked)
+            found = stepped(its, step)
         finally:
             backend.use(before)
         if expected is not None and found is not None:
@@ -133,10 +140,19 @@ def test_scores_in_order(rng: np.random.Generator, fast: backend.Backend) -> Non
         np.testing.assert_array_equal(np.array(its), np.array(mine))
 
 
-def stepped(
-    history: History, views: Floats32, source: NDArray[np.intp] | None, asked: bool
-) -> Ranges | None:
-    history.append(views)
+class Step(NamedTuple):
+    views: Floats32
+    left_out: Bools | None
+    restored: Indices | None
+    source: Indices | None
+    asked: bool
+
+
+def stepped(history: History, step: Step) -> Ranges | None:
+    views, left_out, restored, source, asked = step
+    history.append(views, left_out)
+    if restored is not None:
+        history.restore(restored, history.quantiles(restored[::-1]))
     if source is not None:
         history.remap(ColumnMap(source, np.zeros(source.size, np.float32)))
     return history.ranges() if asked else None

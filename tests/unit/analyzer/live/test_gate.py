@@ -64,12 +64,12 @@ def test_a_missing_column_neither_counts_nor_returns() -> None:
 
 
 def test_what_is_out_for_longer_than_noise_shows_once() -> None:
-    columns, seen = gate(), []
+    columns, shown_in = gate(), []
     for second in range(1, 30):
         run(columns, 1, 0)
-        seen += [second] if columns.begins_to_last[0] else []
+        shown_in += [second] if columns.begins_to_last[0] else []
         assert bool(columns.lasting[0]) == (second > SETTINGS.transient)
-    assert seen == [SETTINGS.transient + 1]
+    assert shown_in == [SETTINGS.transient + 1]
     run(columns, 1)
     assert not columns.lasting.any()
 
@@ -85,7 +85,7 @@ def scores(*subsystems: int) -> np.ndarray:
     return np.isin(np.arange(len(Subsystem)), subsystems)
 
 
-def test_scores_of_a_long_run_are_not_learned_and_say_nothing_of_others() -> None:
+def test_scores_of_a_long_run_are_not_learned_and_affect_no_others() -> None:
     counted = ScoreGate(SETTINGS)
     for _ in range(SETTINGS.transient):
         counted.update(scores(CPU), scores())

@@ -13,13 +13,13 @@ VALUES = st.lists(st.integers(-3, 3).map(float), min_size=QUANTILES, max_size=QU
 
 
 @given(st.lists(VALUES, min_size=1, max_size=4), st.integers(160, 320))
-def test_values_at_the_ranks_are_the_quantiles(rows: list[list[float]], count: int) -> None:
+def test_the_values_of_the_ranks_are_the_quantiles(rows: list[list[float]], count: int) -> None:
     quantiles = np.array(rows, np.float32)
     values = np.sort(resample(quantiles, count), axis=-1)
     np.testing.assert_array_equal(values[:, selected_ranks(count)], quantiles)
 
 
-def test_both_ends_of_the_range_are_forgotten_at_the_same_pace() -> None:
+def test_both_ends_of_the_range_are_forgotten_together() -> None:
     values = resample(np.linspace(0, 6, QUANTILES, dtype=np.float32), 300)
     for part in np.split(values, 3):
         assert part.min() < 1.5

@@ -39,10 +39,10 @@ def continued(node: ScoredNode, settings: LiveSettings | None = None) -> ScoredN
 
 
 def assert_alike(mine: list[Scored], its: list[Scored]) -> None:
-    for one, other in zip(mine, its, strict=True):
-        assert one.ready == other.ready
-        np.testing.assert_allclose(one.excess, other.excess, rtol=0.02, atol=0.3)
-        assert dict(one.over) == pytest.approx(dict(other.over), rel=0.05, abs=0.05)
+    for restored, kept in zip(mine, its, strict=True):
+        assert restored.ready == kept.ready
+        np.testing.assert_allclose(restored.excess, kept.excess, rtol=0.02, atol=0.3)
+        assert dict(restored.over) == pytest.approx(dict(kept.over), rel=0.05, abs=0.05)
 
 
 SCENES: dict[str, Callable[[ScoredNode], object]] = {

@@ -44,7 +44,7 @@ def test_the_earlier_level_of_a_column_is_restored_when_it_returns(watched: Scor
     assert again[-1].over[Subsystem.NETWORK] > 1
 
 
-def test_another_fault_on_top_of_a_learned_one_is_scored(watched: ScoredNode) -> None:
+def test_another_fault_on_top_of_a_learned_level_is_scored(watched: ScoredNode) -> None:
     watched.run(300, LOSS)
     both = watched.run(10, LOSS | PRESSURE)
     assert both[-1].over[Subsystem.CPU] > 1
