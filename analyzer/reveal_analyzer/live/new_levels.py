@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from reveal_analyzer.arrays import Bools, Floats, Floats32, Indices, Ints
+from reveal_analyzer.arrays import Bools, Floats32, Indices, Ints
 from reveal_analyzer.kernels import live
 from reveal_analyzer.kernels.live import UNIT
 from reveal_analyzer.live.gate import CALM_S
@@ -29,15 +29,13 @@ class ColumnsBefore:
 
     ``columns`` are indices among all columns of the node.  ``quantiles`` (n, rows, 7) are those of
     ``History``, ``bounds`` (n, views, 4) those of ``Ranges``, ``own_excess`` (n, 2, 2) that of
-    ``Baseline``.  ``highest`` is in base units, ``thresholds`` those of the columns' subsystems.
+    ``Baseline``.
     """
 
     columns: Indices
     quantiles: Floats32
     bounds: Floats32
     own_excess: Floats32
-    highest: Floats
-    thresholds: Floats
 
     def select(self, chosen: Indices | Bools) -> ColumnsBefore:
         """Return some of the columns."""
@@ -129,8 +127,6 @@ class NewLevels:
             "middle": middle,
             "quantiles": quantiles,
             "own_excess": effective(before.own_excess),
-            "highest": before.highest,
-            "thresholds": before.thresholds.astype(np.float32),
             "seconds": self._seconds.astype(np.int32),
             "calm": self._calm.astype(np.int16),
         }
@@ -153,8 +149,6 @@ class NewLevels:
             quantiles=quantiles,
             bounds=history.bounds_of(quantiles).transpose(2, 0, 1),
             own_excess=finite_array(tree, "own_excess", np.float32, (count, 2, 2)),
-            highest=array(tree, "highest", np.float64, (count,)),
-            thresholds=finite_array(tree, "thresholds", np.float64, (count,)),
         )
         self._seconds = array(tree, "seconds", np.int64, (count,))
         self._calm = array(tree, "calm", np.int64, (count,))

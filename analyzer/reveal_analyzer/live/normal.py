@@ -87,8 +87,6 @@ class NormalLevels:
             quantiles=baseline.history.quantiles(positions),
             bounds=self.bounds(state, columns).transpose(2, 0, 1),
             own_excess=baseline.own_excess[..., positions].transpose(2, 0, 1),
-            highest=self.highest[columns],
-            thresholds=baseline.thresholds[state.whole.subsystems[columns]],
         )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from reveal_analyzer.arrays import Bools, Floats, Floats32, Indices, Ints
 from reveal_analyzer.derive.columns import Column, previous_indices
 from reveal_analyzer.derive.deriver import Second
-from reveal_analyzer.kernels import backend, live
+from reveal_analyzer.kernels import backend
 from reveal_analyzer.live.column_map import ColumnMap
 from reveal_analyzer.live.constant_columns import ConstantColumns
 from reveal_analyzer.live.learner import Learner, ScoredSecond
@@ -38,7 +38,6 @@ OPTIONAL = (("learned", "regimes"), ("learned", "new_levels"))
 _EARLY_QUARANTINE = 3  # seconds, while the node is learned
 _CONSTANT_CHECK = 120  # interval in which constant columns are searched
 _CONSTANT_AGAIN = 3600  # and in which reactivated columns are searched as well
-_SUBSYSTEMS = tuple(Subsystem)
 
 
 class Scored(NamedTuple):
@@ -46,15 +45,13 @@ class Scored(NamedTuple):
 
     ``over`` is score / threshold by subsystem (more than 1 is anomalous).  ``excess`` (2, columns)
     is the suppressed distance outside the range, upward and downward; ``weighted`` (columns) the
-    same weighted by harm.  ``new_normal`` are the subsystems with a level that was learned after an
-    alarm and is still there.  ``unobserved`` (columns) have not been read for more than 3 s.
+    same weighted by harm.  ``unobserved`` (columns) have not been read for more than 3 s.
     """
 
     ready: bool
     over: Mapping[Subsystem, float] = MappingProxyType({})
     excess: Floats32 = np.zeros((2, 0), np.float32)
     weighted: Floats32 = np.zeros(0, np.float32)
-    new_normal: frozenset[Subsystem] = frozenset()
     unobserved: Bools = np.zeros(0, np.bool_)
 
     @property
@@ -205,16 +202,11 @@ class LiveScore:
         """Return the highest level that each column sustained for 2 of 3 s, in base units.
 
         A condition of a signature must last, so a burst of one second in the history does not raise
-        this level.  For a column in a learned new level it is that of the history before.
+        this level.
         """
         if self.ranges is None:
             return np.full(len(self.columns), np.inf)
-        before = self._learner.new_levels.before
-        if before is None:
-            return self._normal.highest
-        highest = self._normal.highest.copy()
-        highest[before.columns] = before.highest
-        return highest
+        return self._normal.highest
 
     def reference(self, columns: Indices) -> ColumnReference:
         """Return what is normal for ``columns`` (indices among all) now, for a case to keep.
@@ -267,7 +259,7 @@ class LiveScore:
             scaling.groups,
         )  # fmt: skip
         over = self._capped(scores / self.thresholds)
-        new_normal = self._follow_new_levels()
+        self._follow_new_levels()
         active = self._columns.active
         whole = backend.current().scatter(suppressed, active, len(self.columns))
         ratios = np.array(list(over.values()))
@@ -277,7 +269,7 @@ class LiveScore:
         learner.add(second, ready=ready, alarm=alarm, opened=opened)
         self._keep_given_up()
         learner.release(self.settings.quarantine if ready else _EARLY_QUARANTINE, self.age)
-        return Scored(ready, over, whole[:2], whole[2], new_normal, self._missing.unobserved)
+        return Scored(ready, over, whole[:2], whole[2], self._missing.unobserved)
 
     def _capped(self, ratios: Floats) -> dict[Subsystem, float]:
         over = by_subsystem(ratios)
@@ -292,26 +284,17 @@ class LiveScore:
         before = self._normal.before(self._columns, self._learner.baseline, columns)
         self._learner.new_levels.add(before)
 
-    def _follow_new_levels(self) -> frozenset[Subsystem]:
-        """Restore what has returned; return the subsystems still over their earlier threshold."""
+    def _follow_new_levels(self) -> None:
+        """Restore what was normal for the columns whose earlier level has returned."""
         levels = self._learner.new_levels
         before = levels.before
         if before is None:
-            return frozenset()
-        columns, whole = before.columns, self._columns.whole
-        missing = self._present.is_missing(columns)
-        excess = before.excess(self._present.views_of(columns))
-        excess[:, missing] = 0.0
-        returned = levels.update(excess, missing)
+            return
+        excess = before.excess(self._present.views_of(before.columns))
+        returned = levels.update(excess, self._present.is_missing(before.columns))
         if returned is not None:
             self._learner.restore(returned, self._columns.positions[returned.columns])
             self._fit()
-        weighted = np.zeros(len(self.columns), np.float32)
-        weighted[columns] = live.weigh(excess, whole.weights[:, columns])
-        means = whole.means(weighted)
-        thresholds = np.full(len(_SUBSYSTEMS), np.inf)
-        np.minimum.at(thresholds, whole.subsystems[columns], before.thresholds)
-        return frozenset(_SUBSYSTEMS[number] for number in np.flatnonzero(means > thresholds))
 
     def _due(self, period: int) -> bool:
         return (self.age + self._phase) % period == 0

@@ -64,12 +64,12 @@ def test_a_missing_column_neither_counts_nor_returns() -> None:
 
 
 def test_what_is_out_for_longer_than_noise_shows_once() -> None:
-    columns, shown_in = gate(), []
+    columns, noted = gate(), []
     for second in range(1, 30):
         run(columns, 1, 0)
-        shown_in += [second] if columns.begins_to_last[0] else []
+        noted += [second] if columns.begins_to_last[0] else []
         assert bool(columns.lasting[0]) == (second > SETTINGS.transient)
-    assert shown_in == [SETTINGS.transient + 1]
+    assert noted == [SETTINGS.transient + 1]
     run(columns, 1)
     assert not columns.lasting.any()
 
