@@ -73,6 +73,23 @@ class Analyzers:
     folder: Path
     running: list[Analyzer] = field(default_factory=list)
     _number: int = 0
+    _read: dict[str, int] = field(default_factory=dict)  # lines of each log
+
+    def failures(self) -> list[str]:
+        """Return the errors that analyzers logged with a traceback since the last call."""
+        found = []
+        for log in sorted(self.folder.glob("*.log")):
+            lines = log.read_text(errors="replace").splitlines()
+            start = self._read.get(log.name, 0)
+            self._read[log.name] = len(lines)
+            new = lines[start:]
+            # the last line of a traceback is the first one behind it that is not indented
+            starts = [index for index, line in enumerate(new) if line.startswith("Traceback")]
+            found += [
+                next((line for line in new[index + 1 :] if line[:1].strip()), "an error")
+                for index in starts
+            ]
+        return found
 
     @property
     def findings(self) -> Path:

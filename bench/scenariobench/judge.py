@@ -101,6 +101,7 @@ class Verdict:
 
     truths: list[Judged]
     false: list[str]
+    failure: str = ""  # what the analyzer failed at
 
 
 def judge(timeline: Timeline, played: Played, values: dict[str, TrueValues]) -> Verdict:
@@ -111,7 +112,7 @@ def judge(timeline: Timeline, played: Played, values: dict[str, TrueValues]) -> 
         _judged(timeline, truth, assigned[truth.name], values[truth.name])
         for truth in timeline.truths
     ]
-    return Verdict(judged, [_sentence(each) for each in others])
+    return Verdict(judged, [_sentence(each) for each in others], "; ".join(played.failures))
 
 
 def _reported(played: Played) -> list[Reported]:

@@ -33,6 +33,7 @@ class Played:
     checkout: str
     start_ns: int
     rows: list[HeardRow]
+    failures: list[str] = field(default_factory=list)  # errors in the logs of the analyzers
 
 
 @dataclass
@@ -62,8 +63,12 @@ class Player:
             stack.callback(playback.clear)
             values = playback.run()
             played = [
-                Played(arm.analyzers.checkout.name, start_ns, arm.findings.rows) for arm in arms
-            ]
+                Played(
+                    arm.analyzers.checkout.name, start_ns, arm.findings.rows,
+                    arm.analyzers.failures(),
+                )
+                for arm in arms
+            ]  # fmt: skip
         return PlayedTimeline(timeline, played, values)
 
     def close(self) -> None:

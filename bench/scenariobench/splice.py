@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from reveal_contract.catalogue import find
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind
 from scenariobench.clip import Clip, Frame, table_of
@@ -62,11 +63,16 @@ class Levels(NamedTuple):
 
 def quiet_levels(clip: Clip) -> Levels:
     """Return the means over the seconds before the fault, or over all where there is none."""
-    stop = clip.fault.first if clip.fault else len(clip)
-    fast = _mean(clip.fast[:stop], clip.fast_missing[:stop], (0, 1))
-    slow = _mean(clip.slow[:stop], clip.slow_missing[:stop], (0,))
+    return levels_of(clip, 0, clip.fault.first if clip.fault else len(clip))
+
+
+def levels_of(clip: Clip, start: int, stop: int) -> Levels:
+    """Return the means over some seconds of a clip."""
+    window = slice(start, stop)
+    fast = _mean(clip.fast[window], clip.fast_missing[window], (0, 1))
+    slow = _mean(clip.slow[window], clip.slow_missing[window], (0,))
     width = len(clip.channels.fast)
-    known = clip.present[:stop].any(axis=0)
+    known = clip.present[window].any(axis=0)
     return Levels(
         {c: fast[i] for i, c in enumerate(clip.channels.fast) if known[i]},
         {c: slow[i] for i, c in enumerate(clip.channels.slow) if known[width + i]},
@@ -122,11 +128,14 @@ class Layer:
     """Adds what a clip differs by from its own quiet level to the seconds of another.
 
     A channel that the other does not have comes with it as recorded: the cgroup of a fault.
+    That a fault slowed the workload of its own recording, so that CPUs idled, is left out: beside
+    another fault they do not idle.
     """
 
-    def __init__(self, clip: Clip, quiet: Levels | None = None) -> None:
+    def __init__(self, clip: Clip) -> None:
         self.clip = clip
-        self._quiet = quiet_levels(clip) if quiet is None else quiet
+        self._quiet = quiet_levels(clip)
+        self._left_out = _relieved(clip, self._quiet)
         self._ticks = 0
         self._plans: dict[tuple[bytes, bytes], _Plan] = {}
         self._owed: dict[Channel, float] = {}
@@ -136,7 +145,7 @@ class Layer:
         top = self.clip.frame(second)
         key = base.table.key, top.table.key
         if key not in self._plans:
-            self._plans[key] = _plan(base.table, top.table, self._quiet)
+            self._plans[key] = _plan(base.table, top.table, self._quiet, self._left_out)
         plan, tick, ticks = self._plans[key], self._ticks, len(base.fast)
         self._ticks += ticks
         fast, slow = base.fast.copy(), base.slow.copy()
@@ -198,9 +207,33 @@ class _Plan(NamedTuple):
         return np.maximum(most, base)
 
 
-def _plan(base: ChannelTable, top: ChannelTable, quiet: Levels) -> _Plan:
-    fast_from, fast_to, fast_new = _paired(base.fast, top.fast)
-    slow_from, slow_to, slow_new = _paired(base.slow, top.slow)
+def _relieved(clip: Clip, quiet: Levels) -> frozenset[Channel]:
+    """Return the channels of CPU time and waiting that the fault of a clip relieves."""
+    fault = clip.fault
+    if fault is None:
+        return frozenset()
+    active = levels_of(clip, fault.first + 1, fault.last)
+    return frozenset(
+        channel
+        for own, known in ((active.fast, quiet.fast), (active.slow, quiet.slow))
+        for channel, level in own.items()
+        if channel in known and _is_relief(channel, level - known[channel])
+    )
+
+
+def _is_relief(channel: Channel, change: float) -> bool:
+    metric = channel.metric
+    if metric.startswith("cpu.idle"):
+        return change > 0
+    loads = metric.startswith("cpu.") and find(metric).unit == "ns"
+    return change < 0 and (loads or ".pressure." in metric or metric == "cpu.procs_running")
+
+
+def _plan(
+    base: ChannelTable, top: ChannelTable, quiet: Levels, left_out: frozenset[Channel]
+) -> _Plan:
+    fast_from, fast_to, fast_new = _paired(base.fast, top.fast, left_out)
+    slow_from, slow_to, slow_new = _paired(base.slow, top.slow, left_out)
     new_fast = tuple(top.fast[index] for index in fast_new)
     new_slow = tuple(top.slow[index] for index in slow_new)
     both_fast = [top.fast[index] for index in fast_from]
@@ -218,10 +251,10 @@ def _plan(base: ChannelTable, top: ChannelTable, quiet: Levels) -> _Plan:
 
 
 def _paired(
-    base: tuple[Channel, ...], top: tuple[Channel, ...]
+    base: tuple[Channel, ...], top: tuple[Channel, ...], left_out: frozenset[Channel]
 ) -> tuple[Indices, Indices, Indices]:
     """Return indices in ``top`` and ``base`` of what both have, and in ``top`` of the rest."""
-    index = {channel: position for position, channel in enumerate(base)}
+    index = {c: position for position, c in enumerate(base) if c not in left_out}
     both = [(position, index[c]) for position, c in enumerate(top) if c in index]
     names = {(channel.metric, channel.instance) for channel in base}
     new = [p for p, channel in enumerate(top) if (channel.metric, channel.instance) not in names]

@@ -39,7 +39,7 @@ class Result:
         truths = [_row(judged) for judged in verdict.truths]
         return cls(
             timeline.row, timeline.label, timeline.seed, timeline.seconds, checkout, truths,
-            verdict.false,
+            verdict.false, verdict.failure,
         )  # fmt: skip
 
     @property

@@ -63,6 +63,13 @@ def test_a_layer_keeps_low_rates() -> None:
     assert np.mean(sums) == pytest.approx(5, abs=0.5)
 
 
+def test_a_layer_does_not_relieve_a_cpu() -> None:
+    clip = faulty()
+    clip.fast[5:15, :, 1] = 0
+    frame = Layer(clip).add(healthy().frame(0), 8)
+    assert frame.fast[3].tolist() == [60, 2000, 1_000_000], "less pressure is left out"
+
+
 def test_nothing_waits_for_longer_than_the_tick_lasts() -> None:
     clip = faulty()
     clip.fast[5:15, :, 1] = 99_000
