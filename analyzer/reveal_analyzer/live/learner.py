@@ -197,8 +197,8 @@ def _deviating(scored: ScoredSecond, over: Bools) -> Bools:
 
     In a subsystem over its threshold any excess counts, elsewhere one of more than a spread.
     """
-    far: Bools = (scored.suppressed[:2] > UNIT).any(axis=0)
+    far: Bools = scored.suppressed[:2].max(axis=0) > UNIT
     if not over.any():
         return far
-    outside: Bools = (scored.outside > ZERO).any(axis=0)
+    outside: Bools = scored.outside.max(axis=0) > ZERO
     return far | (outside & over[scored.subsystems])
