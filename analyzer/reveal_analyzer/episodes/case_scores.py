@@ -22,6 +22,10 @@ _TOP = 3  # metric groups in a subsystem's score
 class Baselines(Protocol):
     """What cases ask of the live score."""
 
+    @property
+    def plan(self) -> ColumnPlan:
+        """The columns of the present second."""
+
     def reference(self, columns: Indices) -> ColumnReference:
         """Return what is normal for these columns now, to be kept with a case."""
 
@@ -52,9 +56,10 @@ class CaseScores:
 
     def deviation(self, second: ObservedSecond, reference: ColumnReference | None) -> AnyFloats:
         """Return the weighted excess of all columns against a kept reference, 0 for others."""
-        if self._baselines is None or reference is None:
+        baselines = self._judging(second)
+        if baselines is None or reference is None:
             return second.weighted_excess
-        return self._baselines.placed(reference, self._baselines.deviation(reference))
+        return baselines.placed(reference, baselines.deviation(reference))
 
     def against(
         self,
@@ -64,9 +69,10 @@ class CaseScores:
         weighted: AnyFloats,
     ) -> Ratios:
         """Return the score ratios of weighted excess against the thresholds of a reference."""
-        if self._baselines is None or reference is None:
+        baselines = self._judging(second)
+        if baselines is None or reference is None:
             return self.part(verdict, second, weighted)
-        return self._baselines.over(weighted.astype(np.float32), reference.thresholds)
+        return baselines.over(weighted.astype(np.float32), reference.thresholds)
 
     def part(self, verdict: SecondVerdict, second: ObservedSecond, weighted: AnyFloats) -> Ratios:
         """Return the score ratios of a part of a second.
@@ -77,8 +83,8 @@ class CaseScores:
         if not verdict.score_ratios:  # the node is being learned
             return {}
         part = weighted.astype(np.float32)
-        if self._baselines is not None:
-            return self._baselines.over(part)
+        if (baselines := self._judging(second)) is not None:
+            return baselines.over(part)
         pooling = self._own_pooling(second.plan)
         whole = pooling.scores(second.weighted_excess.astype(np.float32))
         rest = pooling.scores(part)
@@ -86,6 +92,14 @@ class CaseScores:
             subsystem: ratio * rest[subsystem] / whole[subsystem] if whole[subsystem] > 0 else 0.0
             for subsystem, ratio in verdict.score_ratios.items()
         }
+
+    def _judging(self, second: ObservedSecond) -> Baselines | None:
+        """Return the live score if it has the columns of this second, which may be an earlier one.
+
+        The channel table may have changed since.
+        """
+        baselines = self._baselines
+        return baselines if baselines is not None and baselines.plan is second.plan else None
 
     def _own_pooling(self, plan: ColumnPlan) -> GroupPooling:
         if self._pooling is None or self._pooling[0] is not plan:

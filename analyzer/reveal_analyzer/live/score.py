@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from reveal_analyzer.arrays import Bools, Floats, Floats32, Indices, Ints
-from reveal_analyzer.derive.columns import Column, previous_indices
+from reveal_analyzer.derive.columns import Column, ColumnPlan, previous_indices
 from reveal_analyzer.derive.deriver import Second
 from reveal_analyzer.kernels import backend
 from reveal_analyzer.live.column_map import ColumnMap
@@ -216,6 +216,11 @@ class LiveScore:
         level.  Before there is a history no value deviates from it.
         """
         return self._normal.reference(self._columns, self._learner.baseline, columns)
+
+    @property
+    def plan(self) -> ColumnPlan:
+        """The columns of the present second."""
+        return self._columns.plan
 
     def deviation(self, reference: ColumnReference) -> Floats32:
         """Return how far this second is from a reference: weighted excess of its columns (n,).

@@ -268,3 +268,13 @@ def test_values_that_are_not_numbers_end_no_analysis() -> None:
     story.push(replace(message, fast_missing=np.ones(message.fast.shape, bool)))
     story.run(20, LOSS)
     assert [which for _, which in story.opened] == ["PacketLoss"]
+
+
+def test_a_case_opens_while_the_channel_table_changes() -> None:
+    story = Story()
+    story.run(QUIET_S)
+    story.run(3, CONTENTION)  # over the threshold, and not yet open
+    veth = Channel("network.nic.rx_bytes", "veth9", Kind.COUNTER)
+    story.node.table = ChannelTable((*TABLE.fast, veth), TABLE.slow)  # a pod starts
+    story.run(10, CONTENTION, LOSS)
+    assert "CPUContention" in {name for _, name in story.opened}
