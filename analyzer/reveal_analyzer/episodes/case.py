@@ -146,7 +146,7 @@ class Case:
         sustained = {match.key for match in verdict.sustained}
         for key, match in present.items():
             if self.owns(key):
-                self.episode.seen_ns[key.rule] = verdict.start_ns
+                self.episode.present_ns[key.rule] = verdict.start_ns
                 if key in sustained:
                     self.episode.add_matches([match])
 

@@ -43,7 +43,7 @@ class Episode:
     """Times of a case, the subsystems that it affects, and the signatures that matched in it.
 
     ``subsystem`` is where it opened.  ``peak`` is the highest score of the last active minute as a
-    multiple of the threshold; ``seen_ns`` is when each signature was present last.
+    multiple of the threshold; ``present_ns`` is when each signature was present last.
     """
 
     first_ns: int
@@ -53,7 +53,7 @@ class Episode:
     weights: dict[Subsystem, float] = field(default_factory=dict)
     peak: float = 0.0
     matches: dict[str, SignatureMatch] = field(default_factory=dict)
-    seen_ns: dict[str, int] = field(default_factory=dict)
+    present_ns: dict[str, int] = field(default_factory=dict)
     opened_ns: int = 0
     salt: str = ""  # in the id, where another case began in the same second and subsystem
 
@@ -92,7 +92,7 @@ class Episode:
             self.weights[subsystem] = self.weights.get(subsystem, 0.0) + weight
         self.peak = max(self.peak, other.peak)
         self.add_matches(other.matches.values())
-        self.seen_ns |= other.seen_ns
+        self.present_ns |= other.present_ns
 
     @property
     def certain_severities(self) -> list[Severity]:
@@ -101,7 +101,7 @@ class Episode:
         return [
             match.rule.certain.severity
             for name, match in self.matches.items()
-            if match.rule.certain and self.seen_ns.get(name, self.last_ns) >= since_ns
+            if match.rule.certain and self.present_ns.get(name, self.last_ns) >= since_ns
         ]
 
     @property

@@ -71,7 +71,7 @@ class FindingTracker:
         self._methods, self._selection = methods, selection
         self._relations = Relations(rules, history, self._record)
         self._cases = CaseTracker(CaseScores(baselines), self._relations, self._begin)
-        self._past_rules = frozenset(rule.name for rule in rules if _compares_with_past(rule))
+        self._history_rules = frozenset(rule.name for rule in rules if _compares_with_history(rule))
         self._ended: deque[int] = deque(maxlen=KEPT_S)  # active seconds of cases that are over
         self._opened = False
         self.latest: ObservedSecond | None = None
@@ -91,7 +91,7 @@ class FindingTracker:
         kept: dict[CaseKey, Floats] = {}
         for case in self._cases.open:
             own = highest
-            if case.reference is not None and not self._past_rules.isdisjoint(case.rules):
+            if case.reference is not None and not self._history_rules.isdisjoint(case.rules):
                 indices = previous_indices(case.reference.labels, plan.labels)
                 own = highest.copy()
                 own[indices[indices >= 0]] = case.reference.highest[indices >= 0]
@@ -224,7 +224,7 @@ def _last_of_each(changes: Sequence[CaseChange]) -> list[CaseChange]:
     return list(chosen.values())
 
 
-def _compares_with_past(rule: HypothesisRule) -> bool:
+def _compares_with_history(rule: HypothesisRule) -> bool:
     certain = rule.certain
     return certain is not None and any(
         condition.times for condition in (*certain.conditions, *certain.any)

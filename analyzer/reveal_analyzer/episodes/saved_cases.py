@@ -111,13 +111,13 @@ def _save_episode(episode: Episode) -> StateTree:
         "weights": {subsystem.value: weight for subsystem, weight in episode.weights.items()},
         "peak": float(episode.peak),
         "matches": [_save_match(match) for match in episode.matches.values()],
-        "seen_ns": dict(episode.seen_ns),
+        "present_ns": dict(episode.present_ns),
         "salt": episode.salt,
     }
 
 
 def _restore_episode(tree: StateTree, rules: Rules) -> Episode:
-    weights, seen = section(tree, "weights"), section(tree, "seen_ns")
+    weights, present = section(tree, "weights"), section(tree, "present_ns")
     matches = [_restore_match(match, rules) for match in sections(tree, "matches")]
     return Episode(
         first_ns=integer(tree, "first_ns"),
@@ -128,7 +128,7 @@ def _restore_episode(tree: StateTree, rules: Rules) -> Episode:
         weights={_member(Subsystem, name): number(weights, name) for name in weights},
         peak=number(tree, "peak"),
         matches={match.rule.name: match for match in matches},
-        seen_ns={name: integer(seen, name) for name in seen},
+        present_ns={name: integer(present, name) for name in present},
         salt=text(tree, "salt"),
     )
 

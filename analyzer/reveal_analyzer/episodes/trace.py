@@ -201,12 +201,12 @@ class Trace:
 
     def save(self, labels: Collection[str]) -> StateTree:
         """Return the evidence as a state tree: the columns with these labels, and what weighs."""
-        weights, wanted = self.weights, set(labels)
+        weights, requested = self.weights, set(labels)
         chosen = np.array(
             [
                 index
                 for index, column in enumerate(self._columns)
-                if column.label in wanted or self._is_evidence(index, weights[index])
+                if column.label in requested or self._is_evidence(index, weights[index])
             ],
             np.intp,
         )

@@ -308,7 +308,7 @@ class CaseTracker:
         if match is not None:
             case.keys.add(match.key)
             episode.add_matches([match])
-            episode.seen_ns[match.rule.name] = now_ns
+            episode.present_ns[match.rule.name] = now_ns
         for each in span:
             if each.verdict.start_ns >= first_ns:
                 self._add_to_new(case, each, match, recent.second.plan)

@@ -87,26 +87,24 @@ def lasting(fault: Mapping[str, float], second: Mapping[str, float], lasts: int)
         (FAINT_LOSS, BACKLOG, "ReceiveBacklogOverflow"),
     ],
 )
-def test_a_fault_beside_a_lasting_one_is_found_each_time_and_ends(
+def test_a_fault_beside_a_lasting_fault_is_found_each_time_and_ends(
     fault: Mapping[str, float], second: Mapping[str, float], name: str
 ) -> None:
     story = lasting(fault, second, 100)
     begins = QUIET_S + 300, QUIET_S + 460
-    found = [(at, which) for at, which in story.opened if at >= begins[0]]
+    found = [(time, which) for time, which in story.opened if time >= begins[0]]
     assert [which for _, which in found] == [name, name]
-    assert [0 <= at - begin <= 10 for (at, _), begin in zip(found, begins, strict=True)] == [
-        True
-    ] * 2
-    ended = [at for at, which in story.resolved if which == name]
-    assert [0 <= at - begin - 100 <= 30 for at, begin in zip(ended, begins, strict=True)] == [
-        True, True
-    ]  # fmt: skip
-    # the lasting one is as it was
+    delays = [time - begin for (time, _), begin in zip(found, begins, strict=True)]
+    assert all(0 <= delay <= 10 for delay in delays), delays
+    ended = [time for time, which in story.resolved if which == name]
+    delays = [time - begin - 100 for time, begin in zip(ended, begins, strict=True)]
+    assert all(0 <= delay <= 30 for delay in delays), delays
+    # the lasting fault is as it was
     (open_now,) = story.judge.finish()
     assert cause(open_now) == story.opened[0][1]
 
 
-def test_a_lasting_fault_tells_its_own_values() -> None:
+def test_a_later_fault_has_its_own_values() -> None:
     story = Story()
     story.run(QUIET_S)
     story.run(400, FAINT_LOSS)
@@ -125,7 +123,7 @@ def test_a_second_throttled_subject_is_a_finding_of_its_own() -> None:
     assert story.opened == [
         (QUIET_S + 2, "CPUQuotaThrottling"), (QUIET_S + 62, "CPUQuotaThrottling")
     ]  # fmt: skip
-    assert [at for at, _ in story.resolved] == [QUIET_S + 129]
+    assert [time for time, _ in story.resolved] == [QUIET_S + 129]
     first, second = (u.finding for _, u in story.updates if u.change is FindingChange.OPENED)
     assert (first.subjects[0].name, second.subjects[0].name) == (WORK, OTHER)
     (ended,) = (u.finding for _, u in story.updates if u.change is FindingChange.RESOLVED)
@@ -150,14 +148,14 @@ def test_the_same_fault_again_is_found_again(pause_s: int) -> None:
 
 
 @pytest.mark.parametrize("fault", [LOSS, CONTENTION])
-def test_a_long_fault_is_one_finding_that_ends_with_it(fault: Mapping[str, float]) -> None:
+def test_a_long_fault_has_a_single_finding_that_ends_with_it(fault: Mapping[str, float]) -> None:
     story = Story()
     story.run(QUIET_S)
     story.run(900, fault)
     story.run(40)
     assert len(story.opened) == 1
-    ((resolved_at, _),) = story.resolved
-    assert 0 < resolved_at - QUIET_S - 900 <= 30
+    ((resolved_s, _),) = story.resolved
+    assert 0 < resolved_s - QUIET_S - 900 <= 30
     (resolved,) = (u.finding for _, u in story.updates if u.change is FindingChange.RESOLVED)
     (opened,) = (u.finding for _, u in story.updates if u.change is FindingChange.OPENED)
     assert resolved.resolution is Resolution.ENDED
@@ -174,8 +172,8 @@ def test_a_fault_that_is_not_read_any_more_is_closed_as_unobserved() -> None:
         missing = message.fast_missing.copy()
         missing[:, columns] = True
         story.push(replace(message, fast_missing=missing))
-    ((at, _),) = story.resolved
-    assert 60 <= at - QUIET_S - 30 <= 75
+    ((time, _),) = story.resolved
+    assert 60 <= time - QUIET_S - 30 <= 75
     (closed,) = (u.finding for _, u in story.updates if u.change is FindingChange.RESOLVED)
     assert closed.resolution is Resolution.UNOBSERVED
     assert closed.resolved_ns == closed.last_observed_ns
@@ -189,7 +187,7 @@ def test_evidence_stays_when_its_device_disappears() -> None:
     )  # fmt: skip
     disks = [Channel(name, disk, kind) for disk in ("nvme0n1", "nvme1n1") for name, kind in metrics]
     both = ChannelTable((*TABLE.fast, *disks), TABLE.slow)
-    one = ChannelTable((*TABLE.fast, *disks[:3]), TABLE.slow)
+    without = ChannelTable((*TABLE.fast, *disks[:3]), TABLE.slow)
     healthy = {channel.label: 2e4 for channel in disks}
     slow = healthy | {
         "storage.disk.await{nvme1n1}": 4e8, "storage.disk.busy_time{nvme1n1}": 9e8,
@@ -198,7 +196,7 @@ def test_evidence_stays_when_its_device_disappears() -> None:
     story = Story(both)
     story.run(QUIET_S, healthy)
     story.run(20, slow)
-    story.node.table = one
+    story.node.table = without
     story.run(90, healthy)
     (closed,) = (u.finding for _, u in story.updates if u.change is FindingChange.RESOLVED)
     assert closed.resolution is Resolution.UNOBSERVED
@@ -256,9 +254,9 @@ def test_open_cases_go_on_in_another_analyzer() -> None:
     assert {open_now.finding.id} == before
     story.run(40)
     assert story.opened == [opened]
-    ((at, which),) = story.resolved
+    ((time, which),) = story.resolved
     assert which == "PacketLoss"
-    assert 0 <= at - QUIET_S - 150 <= 30
+    assert 0 <= time - QUIET_S - 150 <= 30
 
 
 def test_values_that_are_not_numbers_end_no_analysis() -> None:

@@ -84,11 +84,11 @@ def test_a_column_that_never_moved_is_gone_with_its_device() -> None:
 
 def test_the_value_of_a_single_subject_is_kept_beside_the_sum_of_all() -> None:
     trace, plan = Trace(), plan_of(STEAL)
-    one = Column(catalogue.find("cpu.subject.throttled_time"), "/a", "mean")
+    subject = Column(catalogue.find("cpu.subject.throttled_time"), "/a", "mean")
     for value in (2e8, 4e8):
-        trace.add(observed(plan, {STEAL: 1.0}), subjects={one: value})
+        trace.add(observed(plan, {STEAL: 1.0}), subjects={subject: value})
     trace.add(observed(plan, {STEAL: 1.0}))
-    index = trace.stats.index_of(one)
+    index = trace.stats.index_of(subject)
     assert index is not None
     assert trace.stats.values[index] == 3e8
 

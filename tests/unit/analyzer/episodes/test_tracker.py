@@ -191,7 +191,7 @@ def test_the_subsystem_of_most_weight_is_primary() -> None:
     assert clock.tracker.open[0].episode.subsystem is GPU
 
 
-def test_a_learned_level_stays_open_until_the_earlier_one_returns() -> None:
+def test_a_learned_level_stays_open_until_the_earlier_level_returns() -> None:
     baselines = Learned()
     clock = Clock(baselines=baselines)
     baselines.deviations = weights({STEAL: 40.0})

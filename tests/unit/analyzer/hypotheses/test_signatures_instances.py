@@ -105,7 +105,7 @@ def test_each_throttled_subject_is_a_match_with_its_own_value() -> None:
     assert found["/b"] == pytest.approx(2e8, rel=0.1)
 
 
-def test_many_that_are_throttled_a_little_are_one_match_of_the_sum() -> None:
+def test_many_that_are_throttled_a_little_match_by_their_sum() -> None:
     ((instance, value),) = throttled({f"/{number}": 4e7 for number in range(5)})
     assert instance == ""
     assert value == pytest.approx(2e8, rel=0.1)
