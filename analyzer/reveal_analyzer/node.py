@@ -42,7 +42,9 @@ from reveal_contract.wire import Message
 __all__ = ["OPTIONAL_STATE", "NodeAnalyzer", "Status"]
 
 # sections of the saved state that are left out, in this order, if it is too large
-OPTIONAL_STATE: tuple[SectionPath, ...] = tuple(("live", *path) for path in OPTIONAL)
+OPTIONAL_STATE: tuple[SectionPath, ...] = (
+    *(("live", *path) for path in OPTIONAL), ("cases", "subjects")
+)  # fmt: skip
 # how the node is when nothing is wrong; jobs may be others in another scan
 _BASELINE = frozenset({"live", "job_starts"})
 

@@ -174,7 +174,7 @@ class Case:
         ]
         self.claims.add(labels)
         self.described.add(labels)
-        conditions = ColumnSet(self._condition_labels())
+        conditions = ColumnSet(self.condition_labels())
         self._keep_reference(conditions, plan, scores)
 
     def release(self, labels: Sequence[str]) -> None:
@@ -207,7 +207,7 @@ class Case:
         if added is not None:
             self.reference = added if self.reference is None else self.reference.extended(added)
 
-    def _condition_labels(self) -> list[str]:
+    def condition_labels(self) -> list[str]:
         """Return the columns that met the conditions of its own signatures."""
         names = self.rules
         return [
@@ -230,7 +230,7 @@ class Case:
     def _is_unobserved(self, second: ObservedSecond) -> bool:
         """Return whether nothing was read of its signature, or of the columns that moved."""
         plan = second.plan
-        columns = ColumnSet(self._condition_labels()) if self.keys else self.moved
+        columns = ColumnSet(self.condition_labels()) if self.keys else self.moved
         indices = columns.indices(plan)
         # a single subject has no column: that it is gone is an end, not a gap
         if not len(columns) or self._is_of_subject:

@@ -6,7 +6,7 @@ saved: its columns and their means over the last active minute and the worst ten
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from typing import TypeVar
 
@@ -21,12 +21,14 @@ from reveal_analyzer.episodes.trace import Trace
 from reveal_analyzer.hypotheses.model import HypothesisRule
 from reveal_analyzer.hypotheses.signatures import CaseKey, SignatureMatch
 from reveal_analyzer.live.reference import ColumnReference
+from reveal_analyzer.state.records import restore_record, save_record
 from reveal_analyzer.state.tree import (
     StateError,
     StateTree,
     array,
     flag,
     integer,
+    named_sections,
     number,
     section,
     sections,
@@ -35,33 +37,61 @@ from reveal_analyzer.state.tree import (
 )
 from reveal_analyzer.subjects.case_subjects import CaseSubjects
 from reveal_analyzer.subjects.history import MOST_ACTIVE_S
+from reveal_analyzer.subjects.named import NamedSubjects
+from reveal_analyzer.subjects.reference import SubjectReference
 from reveal_contract.finding import Severity
 from reveal_contract.metric import Subsystem
 
 Rules = Mapping[str, HypothesisRule]
+_COLUMNS, _FEWEST_COLUMNS = 192, 8  # of evidence: of all cases together, and of each
 _Member = TypeVar("_Member", bound=StrEnum)
 
 
-def save(case: Case) -> StateTree:
-    """Return an open case as a state tree."""
+def save_all(cases: Sequence[Case]) -> StateTree:
+    """Return open cases as a state tree.
+
+    The references of subjects are a section of their own, which may be left out: then the last
+    answer stays.  The more cases are open, the fewer columns are saved of each.
+    """
+    most = max(_FEWEST_COLUMNS, _COLUMNS // max(len(cases), 1))
+    subjects = {
+        str(index): case.subjects.save() for index, case in enumerate(cases) if case.subjects
+    }
+    return {"open": [save(case, most) for case in cases], "subjects": subjects}
+
+
+def restore_all(tree: StateTree, rules: Rules) -> list[Case]:
+    """Return the cases of a state tree; raises ``StateError`` as ``restore``."""
+    cases = [restore(case, rules) for case in sections(tree, "open")]
+    subjects = named_sections(tree, "subjects") if "subjects" in tree else {}
+    for index, case in enumerate(cases):
+        if str(index) in subjects:
+            case.subjects = CaseSubjects.restore(subjects[str(index)])
+    return cases
+
+
+def save(case: Case, most: int = 128) -> StateTree:
+    """Return an open case as a state tree, with at most ``most`` columns of evidence."""
     state = case.lifecycle
+    moved = _heaviest(case, most)
+    kept = {*moved, *case.condition_labels()}
     return {
         "episode": _save_episode(case.episode),
-        "trace": case.trace.save([*case.moved.labels, *case.described.labels]),
+        "trace": case.trace.save(kept, most),
         "notes": list(case.notes),
         "lifecycle": {
             "phase": state.phase.value, "calm_s": state.calm_s, "unobserved_s": state.unobserved_s,
         },
         "keys": [list(key) for key in sorted(case.keys)],
         "explained": [list(key) for key in sorted(case.explained)],
-        "moved": list(case.moved.labels),
+        "moved": moved,
         "described": list(case.described.labels),
         "claims": case.claims.save(),
-        "reference": _save_reference(case.reference) if case.reference else None,
+        "reference": _save_reference(case.reference, kept) if case.reference else None,
         "learned": case.is_learned,
         "related": list(case.related),
         "severity": case.reported_severity.value if case.reported_severity else "",
-        "subjects": case.subjects.save() if case.subjects else None,
+        "named": save_record(case.subjects.named) if case.subjects else None,
         "active_ns": np.array(case.active, np.int64),
     }  # fmt: skip
 
@@ -91,9 +121,10 @@ def restore(tree: StateTree, rules: Rules) -> Case:
     case.related = dict.fromkeys(texts(tree, "related"))
     if tree.get("reference") is not None:
         case.reference = _restore_reference(section(tree, "reference"))
-    if tree.get("subjects") is not None:
-        case.subjects = CaseSubjects.restore(section(tree, "subjects"))
-        case.reported_culprits = case.subjects.named.identities
+    if tree.get("named") is not None:
+        named = restore_record(NamedSubjects, section(tree, "named"))
+        case.subjects = CaseSubjects(case.episode.first_ns, SubjectReference(), named=named)
+        case.reported_culprits = named.identities
     reported = text(tree, "severity")
     case.reported_severity = _member(Severity, reported) if reported else None
     active = array(tree, "active_ns", np.int64, (None,))
@@ -150,13 +181,22 @@ def _restore_match(tree: StateTree, rules: Rules) -> SignatureMatch:
     return SignatureMatch(rules[name], columns, text(tree, "instance"), number(tree, "value"))
 
 
-def _save_reference(reference: ColumnReference) -> StateTree:
+def _heaviest(case: Case, most: int) -> list[str]:
+    """Return the columns that moved, at most ``most`` of them by their part in the harm."""
+    columns = zip(case.trace.stats.columns, case.trace.weights.tolist(), strict=True)
+    weights = {column.label: weight for column, weight in columns}
+    return sorted(case.moved.labels, key=lambda label: -weights.get(label, 0.0))[:most]
+
+
+def _save_reference(whole: ColumnReference, kept: Collection[str]) -> StateTree:
+    chosen = [index for index, label in enumerate(whole.labels) if label in kept]
+    reference = whole.select(np.array(chosen, np.intp))
     return {
         "labels": list(reference.labels),
-        "bounds": reference.bounds.astype(np.float32),
+        "bounds": reference.bounds,
         "own_excess": reference.own_excess.astype(np.float16),
-        "highest": reference.highest,
-        "baseline": reference.baseline,
+        "highest": reference.highest.astype(np.float32),
+        "baseline": reference.baseline.astype(np.float32),
         "thresholds": reference.thresholds,
     }
 

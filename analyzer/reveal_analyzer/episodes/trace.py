@@ -23,7 +23,6 @@ from reveal_analyzer.state.tree import (
     integer,
     number,
     section,
-    sections,
     texts,
 )
 
@@ -31,7 +30,6 @@ AnyFloats = Floats32 | Floats  # live scores use single precision, offline ones 
 
 BLOCK_S = 10  # active seconds in a block
 _BLOCKS = 6  # the last minute
-_MOST_SAVED = 128  # columns of a saved trace, those of most weight
 _GROWTH = 1.5  # times the strength before
 _LEAVES_EVIDENCE = 0.5  # mean weighted excess from which a column that is gone is kept
 
@@ -69,6 +67,14 @@ class Block:
     def empty(cls, start_ns: int, width: int) -> Block:
         return cls(start_ns, 0, np.zeros(width), np.zeros(width), np.zeros(width))
 
+    def add(self, other: Block) -> None:
+        """Add the seconds of another block."""
+        self.seconds += other.seconds
+        self.counts, self.sums = self.counts + other.counts, self.sums + other.sums
+        self.weighted = self.weighted + other.weighted
+        self.strength += other.strength
+        self.peak = max(self.peak, other.peak)
+
     def remap(self, source: Indices) -> None:
         """Adopt another set of columns; -1 marks new ones."""
         for name in ("counts", "sums", "weighted"):
@@ -91,7 +97,7 @@ class Block:
         """Return the block of a state tree; raises ``StateError``."""
         return cls(
             integer(tree, "start_ns"),
-            integer(tree, "seconds", most=BLOCK_S),
+            integer(tree, "seconds", most=BLOCK_S * _BLOCKS),
             array(tree, "counts", np.float64, (width,)),
             array(tree, "sums", np.float64, (width,)),
             array(tree, "weighted", np.float64, (width,)),
@@ -199,8 +205,11 @@ class Trace:
         alone._last_means = self._last_means
         return WorstSeconds(block.start_ns, block.mean_strength, alone)
 
-    def save(self, labels: Collection[str]) -> StateTree:
-        """Return the evidence as a state tree: the columns with these labels, and what weighs."""
+    def save(self, labels: Collection[str], most: int = 128) -> StateTree:
+        """Return the evidence as a state tree: the columns with these labels, and what weighs.
+
+        Of more than ``most`` columns those with the most weight are saved.
+        """
         weights, requested = self.weights, set(labels)
         chosen = np.array(
             [
@@ -210,14 +219,14 @@ class Trace:
             ],
             np.intp,
         )
-        chosen = np.sort(chosen[np.argsort(-weights[chosen], kind="stable")[:_MOST_SAVED]])
+        chosen = np.sort(chosen[np.argsort(-weights[chosen], kind="stable")[:most]])
         worst = self._worst_block()
         return {
             "columns": save_columns(self._columns[index] for index in chosen),
-            "baseline": self.baseline[chosen],
+            "baseline": self.baseline[chosen].astype(np.float32),
             "excess": self.excess[:, chosen].astype(np.float32),
-            "last_means": self._last_means[chosen],
-            "blocks": [block.save(chosen) for block in self._blocks],
+            "last_means": self._last_means[chosen].astype(np.float32),
+            "recent": self._recent().save(chosen),
             "worst": worst.save(chosen) if worst else None,
         }
 
@@ -230,7 +239,7 @@ class Trace:
         trace.baseline = array(tree, "baseline", np.float64, (width,))
         trace.excess = array(tree, "excess", np.float64, (2, width))
         trace._last_means = array(tree, "last_means", np.float64, (width,))
-        trace._blocks = [Block.restore(each, width) for each in sections(tree, "blocks")]
+        trace._blocks = [Block.restore(section(tree, "recent"), width)]
         if tree.get("worst") is not None:
             trace._worst = Block.restore(section(tree, "worst"), width)
         return trace
@@ -239,6 +248,13 @@ class Trace:
     def _width(self) -> int:
         """Number of columns of the plan; those of subjects and of what is gone follow."""
         return len(self._plan.columns) if self._plan else 0
+
+    def _recent(self) -> Block:
+        """Return the last active minute as a single block."""
+        whole = Block.empty(self._blocks[0].start_ns if self._blocks else 0, len(self._columns))
+        for block in self._blocks:
+            whole.add(block)
+        return whole
 
     def _means(self) -> Floats:
         if not self._blocks:

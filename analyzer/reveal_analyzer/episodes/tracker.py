@@ -21,11 +21,11 @@ from reveal_analyzer.episodes.case_scores import CaseScores, Ratios
 from reveal_analyzer.episodes.episode import Episode, SecondVerdict
 from reveal_analyzer.episodes.lifecycle import LifecycleSettings, Observation
 from reveal_analyzer.episodes.relations import Relation, Relations
-from reveal_analyzer.episodes.saved_cases import restore, save
+from reveal_analyzer.episodes.saved_cases import restore_all, save_all
 from reveal_analyzer.episodes.trace import ObservedSecond, only_of
 from reveal_analyzer.hypotheses.model import HypothesisRule
 from reveal_analyzer.hypotheses.signatures import SignatureMatch
-from reveal_analyzer.state.tree import StateTree, integer, sections
+from reveal_analyzer.state.tree import StateTree, integer
 from reveal_contract.finding import FindingChange
 from reveal_contract.metric import Subsystem
 from reveal_contract.time_units import NS_PER_SECOND
@@ -105,11 +105,11 @@ class CaseTracker:
 
     def save(self) -> StateTree:
         """Return the open cases as a state tree."""
-        return {"last_ns": self._last_ns or 0, "open": [save(case) for case in self.open]}
+        return {"last_ns": self._last_ns or 0, **save_all(self.open)}
 
     def restore(self, tree: StateTree, rules: Mapping[str, HypothesisRule]) -> None:
         """Continue with the open cases of a state tree; raises ``StateError``."""
-        self.open = [restore(case, rules) for case in sections(tree, "open")]
+        self.open = restore_all(tree, rules)
         self._last_ns = integer(tree, "last_ns") or None
 
     def finish(self) -> list[CaseChange]:
