@@ -8,7 +8,7 @@ Some ratios that do not follow the load are added.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
@@ -76,6 +76,14 @@ class ColumnPlan:
     @cached_property
     def labels(self) -> tuple[str, ...]:
         return tuple(column.label for column in self.columns)
+
+    @cached_property
+    def by_metric(self) -> Mapping[str, Sequence[int]]:
+        """Return the indices of the columns of each metric."""
+        found: dict[str, list[int]] = {}
+        for index, column in enumerate(self.columns):
+            found.setdefault(column.metric.name, []).append(index)
+        return found
 
     @property
     def first_derived(self) -> int:

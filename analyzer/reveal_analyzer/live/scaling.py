@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from copy import copy
 
@@ -87,7 +88,8 @@ class GroupPooling:
             (column.metric.subsystem, f"{column.metric.metric_group}|{column.instance}")
             for column in columns
         ]
-        counts = [len({key for key in keys if key[0] is subsystem}) for subsystem in Subsystem]
+        owners = Counter(owner for owner, _ in set(keys))
+        counts = [owners[subsystem] for subsystem in Subsystem]
         self._keys = keys
         self.groups = _groups(keys, np.clip(counts, 1, top).astype(np.float64), top)
 
@@ -120,16 +122,16 @@ def harm_weights(columns: Sequence[Column], settings: LiveSettings) -> Floats32:
     Harm counts fully in the harmful direction and not at all in the other.  Activity counts little,
     and its cap keeps it below every threshold, however unusual it is.
     """
-    weights = np.full((3, len(columns)), np.inf, np.float32)
-    weights[:2] = settings.activity
-    for index, column in enumerate(columns):
-        if column.harm is Harm.HIGHER:
-            weights[:2, index] = column.metric.weight, 0.0
-        elif column.harm is Harm.LOWER:
-            weights[:2, index] = 0.0, column.metric.weight
-        if column.harm is Harm.NEITHER:
-            weights[2, index] = _ACTIVITY_SHARE * settings.limit
-    return weights
+    activity = settings.activity, settings.activity, _ACTIVITY_SHARE * settings.limit
+    rows = [_weights(column.harm, column.metric.weight) or activity for column in columns]
+    return np.array(rows, np.float32).reshape(-1, 3).T.copy()
+
+
+def _weights(harm: Harm, weight: float) -> tuple[float, float, float] | None:
+    """Return the weights of harm upward and downward, and no cap; ``None`` for activity."""
+    if harm is Harm.HIGHER:
+        return weight, 0.0, np.inf
+    return (0.0, weight, np.inf) if harm is Harm.LOWER else None
 
 
 def _groups(keys: Sequence[_GroupKey], counted: Floats, top: int) -> MetricGroups:
@@ -137,11 +139,11 @@ def _groups(keys: Sequence[_GroupKey], counted: Floats, top: int) -> MetricGroup
     for index, key in enumerate(keys):
         groups.setdefault(key, []).append(index)
     sizes = [len(indices) for indices in groups.values()]
-    counts = [sum(owner is subsystem for owner, _ in groups) for subsystem in Subsystem]
+    counts = Counter(owner for owner, _ in groups)
     return MetricGroups(
         order=np.array([index for indices in groups.values() for index in indices], np.intp),
         starts=np.cumsum([0, *sizes], dtype=np.intp)[:-1],
-        by_subsystem=_table(list(groups), max(top, *counts)),
+        by_subsystem=_table(list(groups), max([top, *counts.values()])),
         counted=counted,
         top=top,
     )
@@ -150,8 +152,11 @@ def _groups(keys: Sequence[_GroupKey], counted: Floats, top: int) -> MetricGroup
 def _table(groups: list[_GroupKey], width: int) -> Indices:
     """Return (subsystems, width): the groups of a subsystem, padded with the number of groups."""
     table = np.full((len(Subsystem), width), len(groups), np.intp)
+    owned: dict[Subsystem, list[int]] = {}
+    for index, (owner, _) in enumerate(groups):
+        owned.setdefault(owner, []).append(index)
     for row, subsystem in enumerate(Subsystem):
-        mine = [index for index, (owner, _) in enumerate(groups) if owner is subsystem]
+        mine = owned.get(subsystem, [])
         table[row, : len(mine)] = mine
     return table
 
