@@ -1,0 +1,192 @@
+"""A fault that lasts, and an analyzer that does not: killed, replaced, joined, with other settings.
+
+Whatever happens to analyzers, the fault has one finding: opened once, resolved once it is over.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from reveal_analyzer import worker as worker_module
+from reveal_analyzer.node import OPTIONAL_STATE, NodeAnalyzer
+from reveal_analyzer.sinks.metrics import Metrics
+from reveal_analyzer.stream.leases import rank
+from reveal_analyzer.worker import Worker
+from reveal_contract import names, wire
+from reveal_contract.finding import FindingChange, FindingUpdate
+from reveal_contract.settings import AnalyzerSettings
+from reveal_contract.time_units import NS_PER_SECOND
+from support.redis_streams import QUICK, Stream
+from support.synthetic_node import TABLE, Node
+
+LEARNED, ONSET, END, LAST = 100, 110, 300, 345  # seconds of the node
+SAVED_EACH = 60
+_BATCH = 20  # slices that are sent before the test waits for their analysis
+SETTINGS = AnalyzerSettings()
+# pressure below the 80 % that prove a cause: only a baseline shows it
+SCORED = {
+    "cpu.pressure.some": 700_000.0, "cpu.context_switches": 3000.0, "cpu.user": 60.0,
+    "cpu.procs_running": 9.0,
+}  # fmt: skip
+CERTAIN = {"cpu.pressure.some": 950_000.0, "cpu.procs_running": 30.0, "cpu.user": 190.0}
+FAULTS = {"scored": SCORED, "certain": CERTAIN}
+MOMENTS = {
+    "before onset": ONSET - 5,
+    "at onset": ONSET + 2,
+    "while open": ONSET + 85,
+    "at the end": END + 4,
+    "after the end": END + 25,
+}
+
+
+@dataclass
+class Updates:
+    """A sink: the changes of findings, with the second of the node in which they came."""
+
+    now: Callable[[], int]
+    rows: list[tuple[int, FindingUpdate]] = field(default_factory=list)
+
+    def write(self, update: FindingUpdate) -> None:
+        if update.change is not FindingChange.SUSPECTED:
+            self.rows.append((self.now(), update))
+
+    def close(self) -> None:
+        pass
+
+    def of(self, change: FindingChange) -> list[int]:
+        return [second for second, update in self.rows if update.change is change]
+
+
+class Cluster:
+    """One node's stream, the analyzers that read it, and all that they report."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self._node = Node()
+        self._stream.announce(TABLE)
+        self._gauges = wire.gauges(TABLE)
+        self._workers: dict[str, Worker] = {}
+        self.name = self._node.slice().node
+        self.present: Mapping[str, float] | None = None  # what differs from a quiet second
+        self.updates = Updates(lambda: self._node.second)
+
+    def start(self, owner: str, settings: AnalyzerSettings = SETTINGS) -> None:
+        """Start an analyzer and wait until it may read."""
+        reader = self._stream.reader(owner, timing=QUICK)
+
+        def analysis(node: str) -> NodeAnalyzer:
+            return NodeAnalyzer(node, settings)
+
+        self._workers[owner] = Worker(
+            reader, analysis, [self.updates], Metrics(), optional_state=OPTIONAL_STATE
+        )
+
+    def kill(self, owner: str) -> None:
+        del self._workers[owner]
+
+    def close(self, owner: str) -> None:
+        self._workers.pop(owner).close()
+
+    def run_to(self, second: int, changed: Mapping[str, float] | None = None) -> None:
+        """Send slices up to this second of the node, and wait until they are analyzed."""
+        self.present = changed
+        while self._node.second < second:
+            message = self._node.slice(dict(changed or {}))
+            data = wire.encode(message, self._gauges)
+            self._stream.raw(message.node, {names.FIELD_NODE: message.node, names.FIELD_DATA: data})
+            if self._node.second % SAVED_EACH == 0:
+                self._wait()
+                self._save()
+            elif self._node.second % _BATCH == 0:
+                self._wait()
+        self._wait()
+
+    def wait_until_read_by(self, owner: str) -> None:
+        self._turn_until(lambda: names.shard(self.name) in self._workers[owner]._reader.shards)
+
+    def _wait(self) -> None:
+        last = self._node.second - 1
+
+        def is_analyzed() -> bool:
+            nodes = [worker._nodes.get(self.name) for worker in self._workers.values()]
+            places = [node.position for node in nodes if node and node.position]
+            return any(each.sequence == last for each in places)
+
+        self._turn_until(is_analyzed)
+
+    def _save(self) -> None:
+        for worker in self._workers.values():
+            worker._save(list(worker._nodes.values()))
+
+    def _turn_until(self, done: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + 45  # only ends a test that hangs
+        while not done():
+            assert time.monotonic() < deadline, (self._node.second, self.updates.rows)
+            for worker in self._workers.values():
+                worker.turn()
+
+
+@pytest.fixture(autouse=True)
+def _saved_by_the_time_of_the_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A minute of the node passes within a second here: the test saves by itself."""
+    monkeypatch.setattr(worker_module, "first_save_s", lambda node, now: now + 1e6)
+
+
+def killed(cluster: Cluster) -> None:
+    cluster.kill("one")
+    cluster.start("two")
+
+
+def closed(cluster: Cluster) -> None:
+    cluster.close("one")
+    cluster.start("two")
+
+
+def patched(cluster: Cluster) -> None:
+    """Another sensitivity: the operator replaces the analyzer."""
+    cluster.close("one")
+    cluster.start("two", replace(SETTINGS, sensitivity="Medium", min_severity="High"))
+
+
+def scaled(cluster: Cluster) -> None:
+    """A second analyzer gets the shard, and loses it again after it has ended."""
+    heir = next(
+        owner
+        for owner in (f"heir-{number}" for number in range(50))
+        if rank(names.shard(cluster.name), owner, ["one"]) == 0
+    )
+    cluster.start(heir)
+    cluster.wait_until_read_by(heir)
+    cluster.run_to(cluster._node.second + 3, cluster.present)
+    cluster.close(heir)
+    cluster.wait_until_read_by("one")
+
+
+CASES = [(moment, "scored") for moment in MOMENTS] + [("while open", "certain")]
+
+
+@pytest.mark.parametrize(("moment", "fault"), CASES)
+@pytest.mark.parametrize("how", [killed, closed, patched, scaled])
+def test_a_fault_has_one_finding_whatever_happens_to_its_analyzer(
+    stream: Stream, how: Callable[[Cluster], None], moment: str, fault: str
+) -> None:
+    cluster = Cluster(stream)
+    cluster.start("one")
+    happens = MOMENTS[moment]
+    for end, changed in ((ONSET, None), (END, FAULTS[fault]), (LAST, None)):
+        if cluster._node.second <= happens < end:
+            cluster.run_to(happens, changed)
+            how(cluster)
+        cluster.run_to(end, changed)
+    updates = cluster.updates
+    assert len({update.finding.id for _, update in updates.rows}) == 1, updates.rows
+    (opened,), (resolved,) = updates.of(FindingChange.OPENED), updates.of(FindingChange.RESOLVED)
+    assert ONSET < opened <= ONSET + 12
+    assert END < resolved <= END + 30
+    last = updates.rows[-1][1].finding
+    first_s = (last.first_observed_ns // NS_PER_SECOND) % 1_700_000_000
+    assert abs(first_s - ONSET) <= 5, "it begins with the fault, not with the analyzer"

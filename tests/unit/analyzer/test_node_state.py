@@ -1,0 +1,182 @@
+"""The analysis of a node goes on in another process as if nothing had happened."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reveal_analyzer.node import OPTIONAL_STATE, NodeAnalyzer
+from reveal_analyzer.state.codec import MAX_BYTES, Position, SavedState, decode, encode
+from reveal_analyzer.state.tree import StateError, StateTree
+from reveal_contract.finding import FindingChange, FindingUpdate
+from reveal_contract.settings import AnalyzerSettings
+from support.property_tests import examples
+from support.synthetic_node import TABLE, Node
+
+SETTINGS = AnalyzerSettings()
+FAULT = {
+    "cpu.pressure.some": 700_000.0, "cpu.context_switches": 3000.0, "cpu.user": 60.0,
+    "cpu.procs_running": 9.0,
+}  # fmt: skip
+ONSET, END, LAST = 110, 260, 320
+
+
+def moved(analyzer: NodeAnalyzer, settings: AnalyzerSettings = SETTINGS) -> NodeAnalyzer:
+    """The same analysis in another process."""
+    data = encode(SavedState(Position("n1", b"", 0, 0), 0, analyzer.save()), OPTIONAL_STATE)
+    assert len(data) <= MAX_BYTES
+    result = NodeAnalyzer("n1", settings)
+    result.restore(decode(data).tree)
+    return result
+
+
+def timeline(*moves: int) -> list[tuple[int, FindingUpdate]]:
+    """A fault of some minutes; the analysis moves before these seconds."""
+    node, analyzer = Node(), NodeAnalyzer("n1", SETTINGS)
+    updates = []
+    for second in range(LAST):
+        if second in moves:
+            analyzer = moved(analyzer)
+        changed = FAULT if ONSET <= second < END else None
+        updates += [(second, each) for each in analyzer.analyze(node.slice(changed), TABLE)]
+    return [(second, each) for second, each in updates if each.change in REPORTED]
+
+
+REPORTED = (FindingChange.OPENED, FindingChange.RESOLVED)
+
+
+@pytest.fixture(scope="module")
+def undisturbed() -> list[tuple[int, FindingUpdate]]:
+    found = timeline()
+    assert [each.change for _, each in found] == list(REPORTED)
+    return found
+
+
+@pytest.mark.parametrize("move", [61, 100, 112, 115, 125, 175, 200, 263, 275])
+def test_a_finding_goes_on_after_a_move(
+    undisturbed: list[tuple[int, FindingUpdate]], move: int
+) -> None:
+    found = timeline(move)
+    assert [each.change for _, each in found] == list(REPORTED)
+    for (second, expected), (when, update) in zip(undisturbed, found, strict=True):
+        assert abs(when - second) <= 6
+        assert update.finding.subsystem is expected.finding.subsystem
+        assert update.finding.severity is expected.finding.severity
+    assert len({update.finding.id for _, update in found}) == 1
+
+
+def test_an_analysis_that_moves_all_the_time_finds_the_same(
+    undisturbed: list[tuple[int, FindingUpdate]],
+) -> None:
+    found = timeline(*range(65, LAST, 15))
+    assert [each.change for _, each in found] == list(REPORTED)
+    assert found[0][1].finding.id == found[1][1].finding.id
+
+
+def test_nothing_is_learned_again() -> None:
+    node, analyzer = Node(), NodeAnalyzer("n1", SETTINGS)
+    for _ in range(90):
+        analyzer.analyze(node.slice(), TABLE)
+    assert not analyzer.learning
+    after = moved(analyzer)
+    assert not after.learning
+    after.analyze(node.slice(), TABLE)
+    before, now = analyzer.status(), after.status()
+    assert now.warmup_load == before.warmup_load
+    assert now.seconds == before.seconds + 1
+
+
+def test_other_settings_change_thresholds_and_not_what_was_learned() -> None:
+    node, analyzer = Node(), NodeAnalyzer("n1", SETTINGS)
+    for _ in range(ONSET):
+        analyzer.analyze(node.slice(), TABLE)
+    high = moved(analyzer, AnalyzerSettings(sensitivity="High", warmup_seconds=30))
+    assert not high.learning
+    slightly = {name: value * 0.2 for name, value in FAULT.items()}
+    for _ in range(8):
+        message = node.slice(slightly)
+        analyzer.analyze(message, TABLE)
+        high.analyze(message, TABLE)
+    worst = [max(each.status().over.values(), default=0.0) for each in (analyzer, high)]
+    assert worst[1] > worst[0]
+
+
+@pytest.fixture(scope="module")
+def busy_state() -> StateTree:
+    """The state of a node with an open finding, as it comes out of its bytes."""
+    node, analyzer = Node(), NodeAnalyzer("n1", SETTINGS)
+    for second in range(ONSET + 70):
+        analyzer.analyze(node.slice(FAULT if second >= ONSET else None), TABLE)
+    data = encode(SavedState(Position("n1", b"", 0, 0), 0, analyzer.save()), OPTIONAL_STATE)
+    return decode(data).tree
+
+
+Path = tuple[Any, ...]
+_GONE = object()
+
+
+def paths(value: Any, path: Path = ()) -> Iterator[Path]:
+    """The places of all values in a tree."""
+    if path:
+        yield path
+    if isinstance(value, Mapping):
+        rows = value.items()
+    elif isinstance(value, list):
+        rows = enumerate(value[:20])
+    else:
+        return
+    for key, inner in rows:
+        yield from paths(inner, (*path, key))
+
+
+def with_value(tree: Any, path: Path, value: Any) -> Any:
+    """A copy of a tree in which one value is another, or gone."""
+    key, *rest = path
+    changed = with_value(tree[key], tuple(rest), value) if rest else value
+    if isinstance(tree, Mapping):
+        copied = {**tree, key: changed}
+        if changed is _GONE:
+            del copied[key]
+        return copied
+    rows = list(tree)
+    rows[key : key + 1] = [] if changed is _GONE else [changed]
+    return rows
+
+
+def unfit(old: Any) -> st.SearchStrategy[Any]:
+    """What may stand where a value was: of another type, another shape, out of any range."""
+    others: list[Any] = [
+        _GONE, None, True, -1, 0, 2**62, 2**80, 1.5, float("nan"), float("inf"), "", "x", [], ["x"],
+        [1], {}, {"x": 1}, np.zeros(0), np.zeros((2, 3)), np.array(1.0), np.zeros(3, np.bool_),
+    ]  # fmt: skip
+    if isinstance(old, np.ndarray):
+        others += [old[..., :-1] if old.ndim and old.size else old, old[np.newaxis]]
+        if old.dtype.kind == "f":
+            others += [np.full_like(old, np.nan), np.full_like(old, np.inf)]
+        elif old.dtype.kind in "iu":
+            others += [np.full_like(old, np.iinfo(old.dtype).max)]
+            others += [np.full_like(old, np.iinfo(old.dtype).min)]
+    return st.sampled_from(others)
+
+
+@given(st.data())
+@examples(400)
+def test_an_unfit_state_raises_only_state_errors(
+    busy_state: StateTree, data: st.DataObject
+) -> None:
+    path = data.draw(st.sampled_from(list(paths(busy_state))))
+    old: Any = busy_state
+    for key in path:
+        old = old[key]
+    tree = with_value(busy_state, path, data.draw(unfit(old)))
+    analyzer, node = NodeAnalyzer("n1", SETTINGS, rules=()), Node()
+    try:
+        analyzer.restore(tree)
+    except StateError:
+        return
+    with np.errstate(all="ignore"):
+        for _ in range(3):
+            analyzer.analyze(node.slice(), TABLE)
