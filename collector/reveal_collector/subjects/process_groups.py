@@ -15,6 +15,8 @@ _REPLACE_FACTOR, _REPLACE_MARGIN = 2.0, 0.02
 _SMOOTHING = 0.3
 _DISK_BYTES_PER_CPU = 1e8  # bytes per second that weigh as much as one CPU
 
+_SHORT_LIVED_TICKS = 20  # of children in a pass that are plausible without any before
+
 TOTALS = 4  # CPU ticks, major faults, bytes read, bytes written
 Totals = Sequence[int]
 _ZERO: Totals = (0,) * TOTALS
@@ -22,7 +24,10 @@ _ZERO: Totals = (0,) * TOTALS
 
 @dataclass(frozen=True, slots=True)
 class ProcessSample:
-    """One process as last read; ``totals`` include the children that it waited for."""
+    """One process as last read; ``totals`` include the children that it waited for.
+
+    ``waited`` are the CPU ticks of these children alone.
+    """
 
     group: int
     parent: int
@@ -32,6 +37,7 @@ class ProcessSample:
     memory: int  # bytes resident
     threads: int
     has_io: bool = True
+    waited: int = 0
 
 
 @dataclass(slots=True)
@@ -61,6 +67,11 @@ class GroupAccounting:
     sampled, its use is counted already.  Therefore the totals of an ended child become a *credit*
     that is deducted from the increase of its parent.  The parent may have been read just before it
     waited, so a credit that is not used up is valid for one more pass.
+
+    A child that was not sampled either lived for less than a pass, or belongs to another cgroup,
+    whose own counters have its use already.  Short-lived children come again and again; the use of
+    the whole life of a child elsewhere comes at once.  So what children without a credit add to a
+    process can at most double from pass to pass.
     """
 
     def __init__(self) -> None:
@@ -68,6 +79,7 @@ class GroupAccounting:
         self.passes = 0
         self._previous: dict[int, ProcessSample] = {}
         self._carried_credit: dict[int, list[int]] = {}
+        self._short_lived: dict[int, int] = {}  # ticks of children without a credit, by parent
 
     def update(self, samples: Mapping[int, ProcessSample], born_after: int) -> None:
         """Account one pass over all processes.
@@ -87,12 +99,16 @@ class GroupAccounting:
                 continue
             used = self._used(pid, sample, born_after)
             # The older credit first: it expires after this pass.
+            before = used[0]
             for available in (self._carried_credit.get(pid), credit.get(pid)):
                 if available is not None:
                     used = _deduct(used, available)
-            self._add(pid, sample, used)
+            self._add(pid, sample, self._own_use(pid, sample, used, before - used[0]))
         self._carried_credit = credit
         self._previous = dict(samples)
+        self._short_lived = {
+            pid: ticks for pid, ticks in self._short_lived.items() if pid in samples
+        }
         self._remove_ended()
 
     def _ended_credit(self, samples: Mapping[int, ProcessSample]) -> dict[int, list[int]]:
@@ -125,6 +141,21 @@ class GroupAccounting:
         else:
             base = sample.totals  # older than the first sample: its earlier use is unknown
         return [max(0, total - start) for total, start in zip(sample.totals, base, strict=True)]
+
+    def _own_use(
+        self, pid: int, sample: ProcessSample, used: list[int], credited: int
+    ) -> list[int]:
+        """Return the use without that of children of other cgroups; ``credited`` is deducted."""
+        old = self._previous.get(pid)
+        if old is None or old.start != sample.start:
+            return used
+        waited = max(0, sample.waited - old.waited - credited)
+        accepted = min(waited, 2 * self._short_lived.get(pid, 0) + _SHORT_LIVED_TICKS)
+        self._short_lived[pid] = accepted
+        if accepted == waited:
+            return used
+        # reads, writes and faults of children cannot be separated from those of the process
+        return [max(0, used[0] - waited + accepted)] + [0] * (TOTALS - 1)
 
     def _add(self, pid: int, sample: ProcessSample, used: Sequence[int]) -> None:
         is_leader = pid == sample.group

@@ -69,6 +69,7 @@ def parse_stat(pid: int, data: bytes, page: int) -> ProcessSample:
         totals=(own[0] + own[1] + waited[0] + waited[1], own[2] + waited[2], 0, 0),
         memory=int(fields[21]) * page,
         threads=int(fields[17]),
+        waited=waited[0] + waited[1],
     )
 
 
@@ -134,6 +135,7 @@ class _ProcessFiles:
         return ProcessSample(
             sample.group, sample.parent, sample.start, sample.name,
             (*sample.totals[:2], read, written), sample.memory, sample.threads, known,
+            sample.waited,
         )  # fmt: skip
 
 

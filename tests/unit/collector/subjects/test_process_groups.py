@@ -61,6 +61,29 @@ def test_a_new_process_counts_in_full_and_a_moved_process_from_now_on() -> None:
     assert used(accounting) == 10
 
 
+def shell(waited: int, io: int = 0) -> ProcessSample:
+    """Return a process that did nothing itself; its children used ``waited`` and ``io``."""
+    return ProcessSample(10, 1, 5, "sh", (waited, 0, io, 0), 4096, 1, waited=waited)
+
+
+def test_the_whole_life_of_a_child_of_another_cgroup_is_not_its_parents() -> None:
+    accounting = GroupAccounting()
+    accounting.update({10: shell(0)}, LATER)
+    accounting.update({10: shell(0)}, LATER)
+    accounting.update({10: shell(2800, io=10**9)}, LATER)  # 28 s of CPU time within a second
+    accounting.update({10: shell(2800, io=10**9)}, LATER)
+    assert used(accounting) <= 20
+    assert accounting.groups[10].totals[2] == 0
+
+
+def test_short_lived_children_count_for_their_parent() -> None:
+    accounting = GroupAccounting()
+    for second in range(60):  # a loop of commands that takes nine tenths of a CPU
+        accounting.update({10: shell(90 * second, io=second)}, LATER)
+    assert 0.9 * 90 * 59 <= used(accounting) <= 90 * 59
+    assert accounting.groups[10].totals[2] >= 50
+
+
 def test_a_followed_child_is_not_counted_again_when_its_parent_waits_for_it() -> None:
     accounting = GroupAccounting()
     accounting.update({10: reading(0), 11: reading(0, 10)}, LATER)
