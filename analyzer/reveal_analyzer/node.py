@@ -219,6 +219,7 @@ class NodeAnalyzer:
         self._scored = scored = live.score(
             second,
             alarm=bool(matches.present) or self._jobs.slower or self._findings.any_open,
+            alarmed={match.rule.subsystem for match in matches.present},
             opened=self._findings.opened,
             suppressed=suppressed,
             values=self._selection.scorable(second.plan.columns, second.values),

@@ -35,6 +35,7 @@ class ColumnGate:
         self.seconds: Ints = np.zeros(columns, np.int64)
         self._run: Ints = np.zeros(columns, np.int64)  # adjacent seconds out
         self._calm: Ints = np.zeros(columns, np.int64)  # seconds in order since then
+        self._faulty: Bools = np.zeros(columns, np.bool_)  # a fault of the column's own subsystem
         self._idle = True
 
     @property
@@ -42,13 +43,17 @@ class ColumnGate:
         """Return whether no column is counted, as on nearly all nodes at nearly all times."""
         return self._idle
 
-    def update(self, out: Bools, missing: Bools) -> None:
-        """Count a second; a ``missing`` column is neither out nor in order."""
+    def update(self, out: Bools, missing: Bools, faulty: Bools) -> None:
+        """Count a second; a ``missing`` column is neither out nor in order.
+
+        ``faulty`` columns belong to a subsystem of which a fault is reported now.
+        """
         observed = ~missing
         self._run = np.where(out, self._run + 1, 0)
         self._calm = np.where(out, 0, self._calm + observed)
         counted = out | ((self.seconds > 0) & (self._calm < CALM_S))
         self.seconds = np.where(counted, self.seconds + observed, 0)
+        self._faulty = counted & (self._faulty | (out & faulty))
         self._idle = not counted.any()
 
     @property
@@ -58,9 +63,9 @@ class ColumnGate:
 
     @property
     def given_up(self) -> Bools:
-        """Return the columns whose level begins to be learned with this second."""
+        """Return the columns whose level begins to be learned as that of a fault."""
         given_up: Bools = self.seconds == self._settings.give_up + 1
-        return given_up
+        return given_up & self._faulty
 
     @property
     def lasting(self) -> Bools:
@@ -77,24 +82,33 @@ class ColumnGate:
     def reset(self, columns: Indices) -> None:
         """Count these columns as in order."""
         self.seconds[columns] = self._run[columns] = self._calm[columns] = 0
+        self._faulty[columns] = False
 
     def remap(self, source: Indices) -> None:
         """Adopt another table: previous index of each of its columns, -1 for new ones."""
+        if not self.seconds.size:
+            self.start(source.size)
+            return
         known = source >= 0
         self.seconds, self._run, self._calm = (
-            np.where(known, counts[source], 0) if counts.size else np.zeros(source.size, np.int64)
-            for counts in (self.seconds, self._run, self._calm)
+            np.where(known, counts[source], 0) for counts in (self.seconds, self._run, self._calm)
         )
+        self._faulty = self._faulty[source] & known
 
     def save(self) -> StateTree:
         """Return the counters; a run starts from 0 again."""
-        return {"seconds": _short(self.seconds), "calm": _short(self._calm)}
+        return {
+            "seconds": _short(self.seconds),
+            "calm": _short(self._calm),
+            "faulty": self._faulty,
+        }
 
     def restore(self, tree: StateTree, columns: int) -> None:
         """Continue with saved counters of so many columns."""
         self.start(columns)
         self.seconds = array(tree, "seconds", np.int64, (columns,))
         self._calm = array(tree, "calm", np.int64, (columns,))
+        self._faulty = array(tree, "faulty", np.bool_, (columns,))
         self._idle = not self.seconds.any()
 
 

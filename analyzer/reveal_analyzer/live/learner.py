@@ -29,7 +29,8 @@ class ScoredSecond(NamedTuple):
     """A second with the excess of its ``active`` columns: see ``kernels.live.score_second``.
 
     ``subsystems`` are the numbers of the columns' subsystems, ``ratios`` the scores relative to
-    their thresholds, ``absent`` the positions of the columns without a value.
+    their thresholds, ``alarmed`` the subsystems of which another detector reports a fault,
+    ``absent`` the positions of the columns without a value.
     """
 
     active: Indices
@@ -39,6 +40,7 @@ class ScoredSecond(NamedTuple):
     suppressed: Floats32
     scores: Floats
     ratios: Floats
+    alarmed: Bools
     absent: Indices
 
 
@@ -94,7 +96,8 @@ class Learner:
     def _mark(self, second: QuarantinedSecond, scored: ScoredSecond, out: Bools) -> None:
         active, width = scored.active, self.gate.seconds.size
         missing = flagged(active[scored.absent], width)
-        self.gate.update(flagged(active[out], width), missing)
+        faulty = (scored.alarmed | (scored.ratios > 1))[scored.subsystems]
+        self.gate.update(flagged(active[out], width), missing, flagged(active[faulty], width))
         second.leave_out(out & self.gate.young[active])
         second.mark_lasting(self.gate.lasting[active])
         second.mark_unlearned(self._score_gate.lasting)
@@ -117,7 +120,11 @@ class Learner:
             second.mark_unlearned(self._score_gate.on)
 
     def given_up(self) -> Indices:
-        """Return the columns whose level begins to be learned with this second."""
+        """Return the columns whose level begins to be learned as that of a fault.
+
+        What merely changed while a fault of another subsystem lasts is learned beside what was
+        normal before: both are normal from now on, such as the phases of a job.
+        """
         if self.gate.idle:
             return np.zeros(0, np.intp)
         chosen = np.flatnonzero(self.gate.given_up)

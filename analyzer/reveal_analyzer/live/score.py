@@ -39,6 +39,8 @@ _EARLY_QUARANTINE = 3  # seconds, while the node is learned
 _CONSTANT_CHECK = 120  # interval in which constant columns are searched
 _CONSTANT_AGAIN = 3600  # and in which reactivated columns are searched as well
 
+_NO_SUBSYSTEM: Bools = np.zeros(len(Subsystem), np.bool_)
+
 
 class Scored(NamedTuple):
     """The scores of one second.
@@ -83,6 +85,7 @@ class LiveScore:
         self._present = PresentSecond()
         self._saved: SavedScore | None = None  # until the first second
         self._suppressed: Collection[Subsystem] = ()
+        self._alarmed: Bools = _NO_SUBSYSTEM
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -127,6 +130,7 @@ class LiveScore:
         second: Second,
         *,
         alarm: bool = False,
+        alarmed: Collection[Subsystem] = (),
         opened: bool = False,
         suppressed: Collection[Subsystem] = (),
         values: Floats | None = None,
@@ -134,10 +138,10 @@ class LiveScore:
         """Score one second whose table was adopted; what is normal in it joins the baseline later.
 
         ``alarm``: another detector (a certain signature, a slowdown, an open case) reports a fault
-        in this second.  ``opened``: a case opened since the last second.  Its fault was visible
-        before, so what deviates is left out of the seconds before, too.  The score of a
-        ``suppressed`` subsystem does not exceed its threshold.  ``values`` are those of the second
-        that may be scored, if not all may.
+        in this second; ``alarmed``: of which subsystems, as far as it is known.  ``opened``: a case
+        opened since the last second.  Its fault was visible before, so what deviates is left out of
+        the seconds before, too.  The score of a ``suppressed`` subsystem does not exceed its
+        threshold.  ``values`` are those of the second that may be scored, if not all may.
         """
         self.age += 1
         values = second.values if values is None else values
@@ -154,6 +158,7 @@ class LiveScore:
             self._learner.add_unscored(views)
             self._learner.release(_EARLY_QUARANTINE, self.age)
             return Scored(ready=False, unobserved=unobserved)
+        self._alarmed = _flags(alarmed) if alarmed else _NO_SUBSYSTEM
         scored = self._score(views, absent, alarm=alarm, opened=opened)
         if self._due(_CONSTANT_CHECK) and self._is_half_known():
             self._deactivate_constant(values)
@@ -269,7 +274,15 @@ class LiveScore:
         whole = backend.current().scatter(suppressed, active, len(self.columns))
         ratios = np.array(list(over.values()))
         second = ScoredSecond(
-            active, scaling.subsystems, views, outside, suppressed, scores, ratios, absent
+            active,
+            scaling.subsystems,
+            views,
+            outside,
+            suppressed,
+            scores,
+            ratios,
+            self._alarmed,
+            absent,
         )
         learner.add(second, ready=ready, alarm=alarm, opened=opened)
         self._keep_given_up()
@@ -379,3 +392,7 @@ class LiveScore:
         level, calm = self._learner.constant(self._columns.active)
         again = self._due(_CONSTANT_AGAIN)
         self._activate(self._columns.deactivate(calm, values, level, again=again))
+
+
+def _flags(subsystems: Collection[Subsystem]) -> Bools:
+    return np.array([subsystem in subsystems for subsystem in Subsystem], np.bool_)

@@ -18,10 +18,16 @@ def gate(columns: int = 2) -> ColumnGate:
     return result
 
 
-def run(gate: ColumnGate, seconds: int, *out: int, missing: tuple[int, ...] = ()) -> None:
-    width = gate.seconds.size
+def run(
+    gate: ColumnGate,
+    seconds: int,
+    *out: int,
+    missing: tuple[int, ...] = (),
+    faulty: tuple[int, ...] = (0, 1, 2),
+) -> None:
+    columns = np.arange(gate.seconds.size)
     for _ in range(seconds):
-        gate.update(np.isin(np.arange(width), out), np.isin(np.arange(width), missing))
+        gate.update(*(np.isin(columns, which) for which in (out, missing, faulty)))
 
 
 def test_a_column_is_left_out_for_a_minute_and_then_learned() -> None:
@@ -33,6 +39,13 @@ def test_a_column_is_left_out_for_a_minute_and_then_learned() -> None:
     assert columns.young.tolist() == [False, True]
     assert columns.given_up.tolist() == [True, False]
     run(columns, 1, 0)
+    assert not columns.given_up.any()
+
+
+def test_a_change_without_a_fault_of_its_subsystem_replaces_no_level() -> None:
+    columns = gate()
+    run(columns, SETTINGS.give_up + 1, 0, faulty=(1,))
+    assert not columns.young[0]
     assert not columns.given_up.any()
 
 

@@ -99,3 +99,15 @@ def test_seconds_before_an_opening_are_not_learned(watched: ScoredNode) -> None:
     watched.run(45, faint, alarm=True)
     watched.run(SETTINGS.quarantine + SETTINGS.refit, alarm=False)
     assert watched.highest(SHARE) == before
+
+
+@pytest.mark.parametrize("alarm", [False, True])
+def test_phases_of_a_job_stay_normal_beside_an_alarm_of_another_subsystem(alarm: bool) -> None:
+    """Both phases last for longer than a new level takes; neither replaces the other."""
+    watched, busy = ScoredNode(), {"network.nic.rx_bytes{eth0}": 4e7}
+    rate = "network.nic.rx_bytes{eth0}__mean"
+    watched.run(QUIET_S, alarm=alarm)
+    watched.run(110, busy, alarm=alarm)
+    watched.run(60, alarm=alarm)
+    assert watched.highest(rate) > 1e7
+    assert watched.live.gated_seconds[watched.index(rate)] == 0
