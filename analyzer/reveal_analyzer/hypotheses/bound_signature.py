@@ -80,14 +80,13 @@ def bind(certain: CertainSignature, plan: ColumnPlan) -> BoundSignature | None:
 
 
 def _bind_condition(condition: Condition, plan: ColumnPlan) -> BoundCondition | None:
-    columns = columns_of(plan.columns, condition.metric, condition.feature, condition.instance)
+    columns = columns_of(plan, condition.metric, condition.feature, condition.instance)
     if not columns.size:
         return None
     if not condition.ratio_to:
         return BoundCondition(condition, columns, None)
     divisors = {
-        plan.columns[index].instance: index
-        for index in columns_of(plan.columns, condition.ratio_to)
+        plan.columns[index].instance: index for index in columns_of(plan, condition.ratio_to)
     }
     pairs = [
         (index, divisors[plan.columns[index].instance])

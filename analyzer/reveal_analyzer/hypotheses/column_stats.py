@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -10,23 +9,17 @@ from functools import cached_property
 import numpy as np
 
 from reveal_analyzer.arrays import Floats, Indices
-from reveal_analyzer.derive.columns import CHANGE, Column
+from reveal_analyzer.derive.columns import CHANGE, Column, ColumnPlan
 from reveal_analyzer.hypotheses.model import Expectation, HypothesisRule
 
 FULL_EXCESS = 6.0  # spreads outside the baseline at which an expectation is fully met
 
 
-def columns_of(
-    columns: Sequence[Column], metric: str, feature: str = "", instance: str = ""
-) -> Indices:
+def columns_of(plan: ColumnPlan, metric: str, feature: str = "", instance: str = "") -> Indices:
     """Return the indices of a metric's columns; without a feature all but its rate of change."""
+    columns, indices = plan.columns, plan.by_metric.get(metric, ())
     return np.array(
-        [
-            index
-            for index, c in enumerate(columns)
-            if c.metric.name == metric and _fits(c, feature, instance)
-        ],
-        np.intp,
+        [index for index in indices if _fits(columns[index], feature, instance)], np.intp
     )
 
 
