@@ -7,6 +7,7 @@ a device that disappears leaves its evidence.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -25,6 +26,7 @@ from reveal_analyzer.state.tree import (
     section,
     texts,
 )
+from reveal_contract.time_units import NS_PER_SECOND
 
 AnyFloats = Floats32 | Floats  # live scores use single precision, offline ones double
 
@@ -85,7 +87,7 @@ class Block:
         return {
             "start_ns": self.start_ns,
             "seconds": self.seconds,
-            "counts": self.counts[chosen].astype(np.uint8),
+            "counts": np.rint(self.counts[chosen]).astype(np.uint8),
             "sums": self.sums[chosen].astype(np.float32),
             "weighted": self.weighted[chosen].astype(np.float32),
             "strength": float(self.strength),
@@ -104,6 +106,18 @@ class Block:
             number(tree, "strength"),
             number(tree, "peak"),
         )
+
+    def split(self) -> list[Block]:
+        """Return blocks of up to ten seconds with the means of this one, which they add up to."""
+        parts = max(1, -(-self.seconds // BLOCK_S))
+        ends = [self.seconds * part // parts for part in range(parts + 1)]
+        blocks = []
+        for begin, end in itertools.pairwise(ends):
+            share = (end - begin) / max(self.seconds, 1)
+            start_ns = self.start_ns + begin * NS_PER_SECOND
+            sums = self.counts * share, self.sums * share, self.weighted * share
+            blocks.append(Block(start_ns, end - begin, *sums, self.strength * share, self.peak))
+        return blocks
 
     @property
     def mean_strength(self) -> float:
@@ -239,7 +253,7 @@ class Trace:
         trace.baseline = array(tree, "baseline", np.float64, (width,))
         trace.excess = array(tree, "excess", np.float64, (2, width))
         trace._last_means = array(tree, "last_means", np.float64, (width,))
-        trace._blocks = [Block.restore(section(tree, "recent"), width)]
+        trace._blocks = Block.restore(section(tree, "recent"), width).split()
         if tree.get("worst") is not None:
             trace._worst = Block.restore(section(tree, "worst"), width)
         return trace

@@ -120,6 +120,16 @@ def test_evidence_is_the_same_after_it_was_saved() -> None:
     assert values_of(again) == pytest.approx(values_of(trace), rel=0.1)
 
 
+def test_a_trace_that_is_saved_often_forgets_after_a_minute_as_before() -> None:
+    trace, plan = Trace(), plan_of(STEAL, PRESSURE)
+    for second in range(200):
+        trace.add(observed(plan, {STEAL: 4.0 if second < 130 else 9.0}, excess=3.0), 2.0)
+        if second % 7 == 0 and second < 139:
+            trace = Trace.restore(trace.save([f"{STEAL}__mean"]))
+        assert trace.seconds <= 60
+    assert max(values_of(trace).values()) == pytest.approx(9.0)
+
+
 def test_without_a_second_there_is_no_evidence() -> None:
     assert Trace().stats.columns == ()
     assert Trace().weights.size == 0
