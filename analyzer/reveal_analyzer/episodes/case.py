@@ -228,17 +228,23 @@ class Case:
         )
 
     def _is_unobserved(self, second: ObservedSecond) -> bool:
-        """Return whether nothing was read of its signature, or of the columns that moved."""
-        plan = second.plan
-        columns = ColumnSet(self.condition_labels()) if self.keys else self.moved
-        indices = columns.indices(plan)
+        """Return whether nothing was read of its signature, or of the columns that moved.
+
+        Where the device of a signature is gone, what else moved decides.
+        """
         # a single subject has no column: that it is gone is an end, not a gap
-        if not len(columns) or self._is_of_subject:
+        if self._is_of_subject:
             return False
-        read = indices[indices >= 0]
+        conditions = ColumnSet(self.condition_labels()).indices(second.plan)
+        there = conditions[conditions >= 0]
+        if not there.size:
+            moved = self.moved.indices(second.plan)
+            if not moved.size and not conditions.size:
+                return False
+            there = moved[moved >= 0]
         if second.unobserved.size:
-            read = read[~second.unobserved[read]]
-        return not read.size
+            there = there[~second.unobserved[there]]
+        return not there.size
 
 
 def _subject_values(matches: Iterable[SignatureMatch]) -> dict[Column, float]:

@@ -19,7 +19,7 @@ from reveal_analyzer.subjects.history import SubjectHistory
 from reveal_contract.finding import Confidence, Pod, Subject
 from reveal_contract.time_units import NS_PER_SECOND
 
-SYMPTOM_DELAY_S = 30  # from the beginning of a cause to that of its last symptom
+SYMPTOM_DELAY_S = 15  # from the beginning of a cause to that of its last symptom
 _CAUSE_DELAY_S = 15  # from the first symptom to the signature of the cause
 
 

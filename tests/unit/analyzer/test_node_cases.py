@@ -204,6 +204,28 @@ def test_evidence_stays_when_its_device_disappears() -> None:
     assert "400 ms" in closed.claim
 
 
+def test_a_device_that_disappears_with_its_fault_ends_it_if_the_host_is_calm() -> None:
+    disk = [
+        Channel("storage.disk.await", "loop0", Kind.GAUGE),
+        Channel("storage.disk.busy_time", "loop0", Kind.COUNTER),
+    ]
+    pressure = Channel("storage.pressure.some", "", Kind.COUNTER)
+    without = ChannelTable((*TABLE.fast, pressure), TABLE.slow)
+    story = Story(ChannelTable((*without.fast, *disk), TABLE.slow))
+    healthy = {"storage.pressure.some": 1e7, "storage.disk.await{loop0}": 2e4}
+    slow = {
+        "storage.pressure.some": 6e8, "storage.disk.await{loop0}": 4e8,
+        "storage.disk.busy_time{loop0}": 9e8,
+    }  # fmt: skip
+    story.run(QUIET_S, healthy)
+    story.run(20, slow)
+    story.node.table = without
+    story.run(40, healthy)
+    (ended,) = (u.finding for _, u in story.updates if u.change is FindingChange.RESOLVED)
+    assert ended.resolution is Resolution.ENDED
+    assert "399 ms" in ended.claim
+
+
 def set_clock(message: Message, ahead_s: int) -> Message:
     return replace(message, start_ns=message.start_ns + ahead_s * NS_PER_SECOND)
 
