@@ -158,6 +158,8 @@ class NodeAnalyzer:
         """Start from how the node was, without its open findings; raises ``StateError``."""
         self._restore(tree, {n: p for n, p in self._stateful().items() if n in _BASELINE})
         self._live.reset_recent()  # its last seconds are not those just before the next one
+        if "live" in tree:  # learned, even if this analysis would warm up for longer
+            self._live.age = max(self._live.age, self._live.settings.warmup + 1)
 
     @staticmethod
     def _restore(tree: StateTree, parts: Mapping[str, Stateful]) -> None:

@@ -37,14 +37,16 @@ def refusal(folder: Path, node: str = "n1") -> str:
 
 
 def test_what_an_analysis_learned_comes_back(tmp_path: Path) -> None:
-    node, analyzer = Node(), NodeAnalyzer("n1", AnalyzerSettings())
-    for _ in range(70):
+    node, analyzer = Node(), NodeAnalyzer("n1", AnalyzerSettings(warmup_seconds=20))
+    for _ in range(30):
         last = node.slice()
         analyzer.analyze(last, node.table)
     write(tmp_path, encode_baseline(analyzer, last))
     baseline = read_baseline(tmp_path, "n1")
-    assert baseline.position == Position("n1", last.boot, 69, last.start_ns)
-    start_from(baseline, NodeAnalyzer("n1", AnalyzerSettings()))
+    assert baseline.position == Position("n1", last.boot, 29, last.start_ns)
+    another = NodeAnalyzer("n1", AnalyzerSettings(warmup_seconds=60))
+    start_from(baseline, another)
+    assert not another.learning, "also where the warm-up is longer than that of the first"
 
 
 def test_a_directory_without_a_state_is_refused(tmp_path: Path) -> None:
