@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
+from reveal_contract.channels import ChannelTable
 from reveal_contract.metric import Subsystem
 from scenariobench import lasting
 from scenariobench.clip import Clip
@@ -27,7 +28,8 @@ from scenariobench.timeline import (
 
 ONSET_S = 120  # healthy seconds before the first fault
 FAULT_S = 40
-TAIL_S = 75  # seconds after the last fault, so that it can resolve
+TAIL_S = 130  # seconds after the last fault, so that it can resolve
+UNOBSERVED_S = 110.0  # a minute without evidence, and some
 HOUR_S = 3600
 _ORDER = ("train", "server", "loader")
 
@@ -70,8 +72,25 @@ def truth_of(span: Span, number: int) -> Truth:
     assert fault is not None
     return Truth(
         f"{fault.name}#{number}", fault.subsystems, causes_of(fault.name), culprits_of(fault),
-        span.onset, span.end,
+        span.onset, span.end, resolve_within=UNOBSERVED_S if _takes_device(span.clip) else 30.0,
     )  # fmt: skip
+
+
+def _takes_device(clip: Clip) -> bool:
+    """Whether a disk or NIC of the fault is gone when it has ended: nobody can observe the end."""
+    fault = clip.fault
+    assert fault is not None
+    active, after = clip.frame(fault.last - 1).table, clip.frame(len(clip) - 1).table
+    return bool(_devices(active) - _devices(after))
+
+
+def _devices(table: ChannelTable) -> set[str]:
+    """Return the disks and NICs that have channels."""
+    return {
+        channel.instance
+        for channel in table.fast
+        if channel.metric.startswith(("storage.disk.", "network.nic.")) and channel.instance
+    }
 
 
 # -- a lasting certain cause, and another fault after 5 and 60 min of it
@@ -185,7 +204,7 @@ def _two_timeline(library: Library, name: str, first: str, second: str, overlap:
 
 # -- the same fault again, and for how long
 
-_REPEATED = ("cpu_contend", "slow_disk", "loss_5", "memcg_thrash", "cpu_quota", "oom_kill")
+_REPEATED = ("cpu_contend", "read_burst", "loss_5", "memcg_thrash", "cpu_quota", "oom_kill")
 _PAUSES = {"30s": 30, "2min": 120, "10min": 600}
 _LENGTHS = {"20s": 20, "5min": 300, "1h": HOUR_S}
 
@@ -249,7 +268,6 @@ def _event_timeline(
 
 _DISTURBED_S = 200  # length of the fault
 _DISTURBANCE_S = 60  # of it, when the disturbance begins
-_UNOBSERVED_S = 110.0  # a minute without evidence, and some
 _AWAY_S = 300
 _CLOCK_S = 7200
 _DISK = ("storage.", "@loop0")
@@ -290,20 +308,15 @@ def _unobservable(built: Timeline, within: float, *, unobserved: bool = True) ->
 def _metric_gone(library: Library, name: str, fault: str) -> Timeline:
     built = _plain(library, name, fault, _DISTURBED_S, 60)
     channels = _DISK if fault == "slow_disk" else ("network.",)
-    truth = _unobservable(built, _UNOBSERVED_S)
+    truth = _unobservable(built, UNOBSERVED_S)
     return _with(built, DisturbanceKind.MISSING, truth=truth, channels=channels)
 
 
 def _device_gone(library: Library, name: str, fault: str) -> Timeline:
     """The device leaves the table for good, and the fault ends with it."""
     built = _plain(library, name, fault, _DISTURBANCE_S, 60)
-    clip = built.spans[0].clip
-    devices = {
-        f"@{channel.instance}"
-        for channel in clip.channels.fast
-        if channel.metric.startswith(("storage.disk.", "network.nic.")) and channel.instance
-    }
-    truth = replace(built.truths[0], resolve_within=_UNOBSERVED_S)
+    devices = {f"@{name}" for name in _devices(built.spans[0].clip.channels)}
+    truth = replace(built.truths[0], resolve_within=UNOBSERVED_S)
     return _with(built, DisturbanceKind.GONE, truth=truth, channels=tuple(sorted(devices)))
 
 
@@ -352,7 +365,7 @@ def _driver_hung(library: Library) -> Timeline:
     spans = (lasting_span(library, "remap", ONSET_S, _DISTURBED_S, workload),)
     seconds = ONSET_S + _DISTURBED_S + TAIL_S + 60
     built = timeline("disturbed", "driver-hung-remap", base, spans, seconds)
-    truth = _unobservable(built, _UNOBSERVED_S)
+    truth = _unobservable(built, UNOBSERVED_S)
     return _with(built, DisturbanceKind.MISSING, truth=truth, channels=("gpu.",))
 
 
