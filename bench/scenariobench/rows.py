@@ -29,6 +29,7 @@ from scenariobench.timeline import (
 ONSET_S = 120  # healthy seconds before the first fault
 FAULT_S = 40
 TAIL_S = 130  # seconds after the last fault, so that it can resolve
+_RESOLVED_S = 30.0
 UNOBSERVED_S = 110.0  # a minute without evidence, and some
 HOUR_S = 3600
 _ORDER = ("train", "server", "loader")
@@ -63,25 +64,25 @@ def timeline(
     row: str, name: str, base: tuple[Clip, ...], spans: tuple[Span, ...], seconds: int
 ) -> Timeline:
     """Return a timeline with one truth for each span."""
-    truths = tuple(truth_of(span, number) for number, span in enumerate(spans))
+    truths = tuple(truth_of(span, number, base[0]) for number, span in enumerate(spans))
     return Timeline(row, name, seed_of(f"{row}/{name}"), seconds, base, spans, truths)
 
 
-def truth_of(span: Span, number: int) -> Truth:
+def truth_of(span: Span, number: int, base: Clip) -> Truth:
     fault = span.clip.fault
     assert fault is not None
     return Truth(
         f"{fault.name}#{number}", fault.subsystems, causes_of(fault.name), culprits_of(fault),
-        span.onset, span.end, resolve_within=UNOBSERVED_S if _takes_device(span.clip) else 30.0,
+        span.onset, span.end,
+        resolve_within=UNOBSERVED_S if _brings_device(span.clip, base) else _RESOLVED_S,
     )  # fmt: skip
 
 
-def _takes_device(clip: Clip) -> bool:
-    """Whether a disk or NIC of the fault is gone when it has ended: nobody can observe the end."""
+def _brings_device(clip: Clip, base: Clip) -> bool:
+    """Whether a disk or NIC is there only with the fault: nobody can observe its end then."""
     fault = clip.fault
     assert fault is not None
-    active, after = clip.frame(fault.last - 1).table, clip.frame(len(clip) - 1).table
-    return bool(_devices(active) - _devices(after))
+    return bool(_devices(clip.frame(fault.last - 1).table) - _devices(base.frame(0).table))
 
 
 def _devices(table: ChannelTable) -> set[str]:
