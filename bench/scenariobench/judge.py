@@ -18,6 +18,7 @@ COLUMNS = (
 )  # fmt: skip
 _EARLY_S = 3.0  # a finding may begin so long before the onset: its first second is a whole one
 _BEFORE_END_S = 2.0  # and end so long before the end, as its last second is
+_NAMED_WRONG_S = 30.0  # what opens so soon may be of the fault, by a wrong name
 _TIMED_S = 3  # seconds between two readings of the file up to which they time a row
 
 Answers = dict[str, bool | None]
@@ -131,7 +132,7 @@ def _assigned(
     for finding in sorted(reported, key=lambda each: each.opened):
         candidates = [truth for truth in truths if _may_be(truth, finding)]
         best = max(candidates, key=lambda t: _fit(t, finding, bool(result[t.name])), default=None)
-        if best is None:
+        if best is None or (result[best.name] and not _fits(best, finding)):
             others.append(finding)
         else:
             result[best.name].append(finding)
@@ -142,9 +143,11 @@ def _may_be(truth: Truth, finding: Reported) -> bool:
     """Whether a finding opened while the fault was there; a lasting one explains its own only."""
     if not truth.onset - _EARLY_S <= finding.opened <= truth.end + SETTLE_S:
         return False
-    fits = finding.last["subsystem"] in truth.subsystems or _cause(finding.last) in truth.causes
-    recent = finding.opened <= truth.onset + 30
-    return fits or recent
+    return _fits(truth, finding) or finding.opened <= truth.onset + _NAMED_WRONG_S
+
+
+def _fits(truth: Truth, finding: Reported) -> bool:
+    return finding.last["subsystem"] in truth.subsystems or _cause(finding.last) in truth.causes
 
 
 def _fit(truth: Truth, finding: Reported, matched: bool) -> tuple[bool, bool, bool, bool, float]:
