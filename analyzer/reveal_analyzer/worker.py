@@ -92,7 +92,8 @@ class _Node:
 
     def restore(self, tree: StateTree) -> None:
         self.analysis.restore(tree)
-        self.configuration.restore(section(tree, "configuration"))
+        if "configuration" in tree:
+            self.configuration.restore(section(tree, "configuration"))
 
 
 class Worker:
