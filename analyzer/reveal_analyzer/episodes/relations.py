@@ -43,11 +43,11 @@ class _View(NamedTuple):
         return self.found.cause.rule
 
     @property
-    def own_rule(self) -> HypothesisRule | None:
-        """The rule of its certain signature, if it has one, else that of its cause."""
+    def rules(self) -> list[HypothesisRule]:
+        """Rules of its own certain signatures, in the order in which they held, then its cause."""
         matches = self.case.episode.matches
-        own = [matches[key.rule].rule for key in self.case.keys if key.rule in matches]
-        return own[0] if own else self.rule
+        own = [match.rule for name, match in matches.items() if name in self.case.rules]
+        return own if self.rule is None or self.rule in own else [*own, self.rule]
 
 
 class Relations:
@@ -98,20 +98,20 @@ class Relations:
 
     def _is_same_cause(self, new: _View, known: _View) -> bool:
         """Return whether both have the same rule, for the same instance if that is known."""
-        rule = new.own_rule
-        if rule is None or rule is not known.own_rule:
+        causes = {rule.name for rule in known.rules}
+        if causes.isdisjoint(rule.name for rule in new.rules):
             return False
         # a signature of another device or subject is another cause, unless they began together
-        both_certain = new.case.is_certain and known.case.is_certain
-        return not both_certain or _began_together(new.case, known.case)
+        if not new.case.rules.isdisjoint(known.case.rules):
+            return _began_together(new.case, known.case)
+        return True
 
     def _relation_of_signature(self, new: _View, known: _View, now_ns: int) -> Relation:
-        rule, cause = new.own_rule, known.own_rule
-        assert rule is not None, "a signature has a rule"
-        if cause is not None and cause.explains(rule):
+        rule = new.rules[0]
+        if any(cause.explains(rule) for cause in known.rules):
             return Relation.SYMPTOM if _is_timely(new, known) else Relation.NONE
         age_s = known.case.age_s(now_ns)
-        if cause is not None and rule.explains(cause):
+        if any(rule.explains(cause) for cause in known.rules):
             return Relation.SAME if age_s <= _CAUSE_DELAY_S else Relation.NONE
         if age_s > GROWS_S:
             return Relation.NONE
