@@ -20,7 +20,6 @@ from scenariobench.timeline import AnalyzerChange, Timeline
 from scenariobench.truth import TrueValues
 
 _PER_SECOND = 200  # slices, that are played at least in a second of real time
-_START_S = 12  # of real time that changing the analyzer takes
 _SETTLE_S = 31  # until an analyzer that has just taken a shard hands it over
 _DAY_S = 86_400
 _DAYS = 1000
@@ -51,6 +50,7 @@ class Player:
     url: str
     folder: Path
     checkouts: Sequence[Checkout]
+    start_s: int = 12  # of real time that may pass until an analyzer is changed, beside its slices
     _shared: dict[str, tuple[Analyzers, Analyzer]] = field(default_factory=dict)
     _days: int = 0
 
@@ -114,7 +114,7 @@ class Player:
             self._days += 1
             return now_s - (_DAYS - self._days) * _DAY_S
         event = timeline.events[0]
-        takes = event.second // _PER_SECOND + _START_S
+        takes = event.second // _PER_SECOND + self.start_s
         if event.change is AnalyzerChange.SCALE:
             takes = max(takes, _SETTLE_S)
         return now_s + takes - event.second

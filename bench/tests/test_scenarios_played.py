@@ -17,7 +17,11 @@ from scenariobench.player import Player
 from scenariobench.rows import planned
 from scenariobench.summary import Result, misses
 
-TIMELINES = ("disturbed/gap-20s-loss_5",)
+TIMELINES = (
+    "disturbed/gap-20s-loss_5",
+    "two/same-memcg_thrash+hugepages-over-its-end",
+    "analyzer/roll-open-hugepages",
+)
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +29,7 @@ def player(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Player]:
     folder = tmp_path_factory.mktemp("analyzers")
     with Broker() as broker:
         client = redis.Redis(unix_socket_path=str(broker.socket))
-        playing = Player(client, broker.url, Path(folder), [Checkout.here()])
+        playing = Player(client, broker.url, Path(folder), [Checkout.here()], start_s=2)
         yield playing
         playing.close()
 
