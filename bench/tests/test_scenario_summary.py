@@ -44,7 +44,7 @@ def test_the_table_has_a_line_a_row_of_one_checkout() -> None:
     assert "0 %" in lines[1]
 
 
-def test_a_miss_says_how_to_play_it_alone() -> None:
+def test_a_miss_comes_with_the_way_to_play_it_alone() -> None:
     lines = list(misses([_result(_truth()), _result(_truth(values=False), false=1)], "now"))
     assert lines == [
         "two/x (seed 17): bench/scenarios --only two/x",
@@ -91,7 +91,7 @@ def test_rows_are_heard_between_two_seconds(tmp_path: Path) -> None:
     assert [(row.id, row.after, row.by) for row in findings.rows] == [("a", 7, 9), ("c", 9, 12)]
 
 
-def test_a_row_that_a_kill_cut_is_skipped(tmp_path: Path) -> None:
+def test_a_row_that_a_kill_truncated_is_skipped(tmp_path: Path) -> None:
     path = tmp_path / "findings.jsonl"
     findings = FindingsFile(path, "n")
     path.write_bytes(_line("a")[:20] + b"\n" + _line("b"))
