@@ -36,7 +36,7 @@ def test_shares_are_of_what_applies() -> None:
     assert sums["hours"] == 1.0
 
 
-def test_the_table_has_a_line_a_row_of_one_checkout() -> None:
+def test_the_table_has_a_line_for_each_row_of_a_checkout() -> None:
     results = [_result(_truth()), _result(_truth(found=False), checkout="before")]
     lines = list(table(results, "before"))
     assert len(lines) == 2
