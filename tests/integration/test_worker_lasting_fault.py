@@ -113,8 +113,8 @@ class Cluster:
 
         def is_analyzed() -> bool:
             nodes = [worker._nodes.get(self.name) for worker in self._workers.values()]
-            places = [node.position for node in nodes if node and node.position]
-            return any(each.sequence == last for each in places)
+            positions = [node.position for node in nodes if node and node.position]
+            return any(each.sequence == last for each in positions)
 
         self._turn_until(is_analyzed)
 
@@ -171,7 +171,7 @@ CASES = [(moment, "scored") for moment in MOMENTS] + [("while open", "certain")]
 
 @pytest.mark.parametrize(("moment", "fault"), CASES)
 @pytest.mark.parametrize("how", [killed, closed, patched, scaled])
-def test_a_fault_has_one_finding_whatever_happens_to_its_analyzer(
+def test_a_fault_has_a_single_finding_whatever_happens_to_its_analyzer(
     stream: Stream, how: Callable[[Cluster], None], moment: str, fault: str
 ) -> None:
     cluster = Cluster(stream)

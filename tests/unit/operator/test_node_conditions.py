@@ -15,7 +15,7 @@ from support.fake_clock import FakeClock
 from support.fake_operator_api import FakeOperatorApi
 from support.finding_factory import finding, resolved
 
-WANTED = {"reporting": {"nodeConditions": True}}
+DESIRED = {"reporting": {"nodeConditions": True}}
 OURS = {"type": "RevealAnomaly", "status": "True", "reason": "CPUHigh"}
 READY = {"type": "Ready", "status": "True"}
 
@@ -49,7 +49,7 @@ class Sweeping:
 
 def test_a_deleted_profile_leaves_no_condition() -> None:
     stage = Sweeping("n1", "n2")
-    stage.api.create_profile("p", WANTED)
+    stage.api.create_profile("p", DESIRED)
     stage.report("n1")
     stage.report("n2")
     assert stage.check(3) == []
@@ -61,10 +61,10 @@ def test_a_deleted_profile_leaves_no_condition() -> None:
 @pytest.mark.parametrize(
     ("spec", "other", "stays"),
     [
-        (WANTED, {}, True),
-        (WANTED, {"severity": Severity.MEDIUM}, False),
-        (WANTED, {"kind": FindingKind.CONFIGURATION}, False),
-        (WANTED | {"mode": "Observe"}, {}, False),
+        (DESIRED, {}, True),
+        (DESIRED, {"severity": Severity.MEDIUM}, False),
+        (DESIRED, {"kind": FindingKind.CONFIGURATION}, False),
+        (DESIRED | {"mode": "Observe"}, {}, False),
         ({"reporting": {"nodeConditions": False}}, {}, False),
     ],
 )
@@ -79,7 +79,7 @@ def test_only_an_urgent_open_report_of_a_profile_that_wants_it_keeps_it(
 
 def test_what_an_analyzer_left_when_it_died_is_found_within_an_hour() -> None:
     stage = Sweeping("n1")
-    stage.api.create_profile("p", WANTED)
+    stage.api.create_profile("p", DESIRED)
     stage.report("n1")
     stage.check(2)
     stage.api.objects.pop((REPORT_KIND, "p-n1-cpu-1"))

@@ -28,5 +28,5 @@ def test_each_silence_has_its_own_time() -> None:
     assert tracker.update("p", 1, "True") == Settling("True", PATIENCE_S)
 
 
-def test_after_a_restart_of_the_operator_an_error_stays_one() -> None:
+def test_after_a_restart_of_the_operator_an_error_stays_an_error() -> None:
     assert SilenceTracker(FakeClock()).update("p", 3, "False") == Settling()

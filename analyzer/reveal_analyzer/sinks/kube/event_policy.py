@@ -27,7 +27,7 @@ _RESOLVED = {
     Resolution.UNOBSERVED: events.ANOMALY_UNOBSERVED,
     Resolution.STOPPED: events.REPORTING_STOPPED,
 }
-_NOT_SEEN_TO_END = {
+_END_NOT_OBSERVED = {
     Resolution.UNOBSERVED: "No longer observed, whether it lasts is unknown",
     Resolution.STOPPED: "No longer watched, whether it lasts is unknown",
 }
@@ -112,7 +112,7 @@ def _note(finding: Finding) -> str:
 
 def _why(finding: Finding) -> str:
     """Return the claim; it says so where nobody saw the finding end."""
-    unseen = _NOT_SEEN_TO_END.get(finding.resolution)
+    unseen = _END_NOT_OBSERVED.get(finding.resolution)
     return f"{unseen}: {finding.claim}" if unseen else finding.claim
 
 

@@ -54,7 +54,7 @@ def reasons(api: FakeKube) -> list[str]:
     return [str(patch.get("reason", "")) for _, patch in api.conditions]
 
 
-def test_an_analyzer_leaves_the_conditions_of_another_ones_nodes(
+def test_an_analyzer_leaves_conditions_on_nodes_of_another_analyzer(
     two: tuple[SinkHarness, SinkHarness],
 ) -> None:
     first, second = two
@@ -101,7 +101,7 @@ def test_node_conditions_that_are_switched_off_are_removed_and_reports_stay_open
     for enabled in (True, False):
         harness = SinkHarness(None, api, node_conditions=enabled)
         harness.update(opened(**HIGH))
-        harness.until(lambda wanted=enabled: (api.condition("n1") is not None) == wanted)
+        harness.until(lambda desired=enabled: (api.condition("n1") is not None) == desired)
         assert harness.state == "Open"
         harness.sink.close()
     assert reasons(api) == ["CPUHigh", ""]
@@ -171,7 +171,7 @@ def test_reports_of_another_profile_count_if_it_wants_conditions(
     assert (nodes.api.condition("n1") is not None) == kept
 
 
-def test_switched_off_it_is_removed_and_nodes_without_it_cost_one_request() -> None:
+def test_switched_off_it_is_removed_and_nodes_without_it_cost_a_single_request() -> None:
     before = Nodes()
     before.store(urgent())
     before.update("p-n1-cpu-1")
@@ -185,7 +185,7 @@ def test_switched_off_it_is_removed_and_nodes_without_it_cost_one_request() -> N
     assert before.api.calls == [("node", "n1")]
 
 
-def test_an_outage_is_made_up_for_and_a_refusal_waits_for_the_next_list(
+def test_after_an_outage_conditions_are_written_and_a_refusal_waits_for_the_next_list(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     nodes = Nodes()

@@ -76,7 +76,7 @@ def test_an_orphan_is_continued_by_a_finding_of_the_same_cause(
     assert (written.name == there.name) == continued
 
 
-def test_of_two_orphans_the_one_of_the_same_cause_is_continued() -> None:
+def test_of_two_orphans_that_of_the_same_cause_is_continued() -> None:
     unknown = report(finding("cpu-a"), "p", 1)
     same = report(finding("cpu-b", hypothesis=caused("CPUContention")), "p", 1)
     harness = StoreHarness(listed=False)
