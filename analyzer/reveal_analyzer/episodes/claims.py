@@ -13,7 +13,7 @@ import numpy as np
 
 from reveal_analyzer.arrays import Bools, Indices, Ints
 from reveal_analyzer.derive.columns import ColumnPlan, previous_indices
-from reveal_analyzer.episodes.trace import AnyFloats
+from reveal_analyzer.episodes.trace import ObservedSecond
 from reveal_analyzer.state.tree import StateTree, array, texts
 
 _LEARNED_AFTER_S = 60  # age of a claim before its column can be learned
@@ -107,14 +107,20 @@ class Claims:
         """Return which columns of a plan are claimed."""
         return self._columns.mask(plan)
 
-    def update(self, plan: ColumnPlan, weighted: AnyFloats) -> tuple[str, ...]:
-        """Count a second; drop the claims whose level the live score has learned, return them."""
+    def update(self, second: ObservedSecond) -> tuple[str, ...]:
+        """Count a second; drop the claims whose level the live score has learned, return them.
+
+        A column that was not read is neither near the baseline nor away from it.
+        """
         if not len(self._columns):
             return ()
-        indices = self._columns.indices(plan)
-        excess = np.where(indices >= 0, weighted[indices], 0.0)
+        indices = self._columns.indices(second.plan)
+        unread = indices < 0
+        if second.unobserved.size:
+            unread |= second.unobserved[indices]
         self._ages = self._ages + 1
-        self._near = np.where(excess <= _NEAR, self._near + 1, 0)
+        near = np.where(second.weighted_excess[indices] <= _NEAR, self._near + 1, 0)
+        self._near = np.where(unread, self._near, near)
         lapsed = (self._ages > _LEARNED_AFTER_S) & (self._near >= _LEARNED_S)
         if not lapsed.any():
             return ()

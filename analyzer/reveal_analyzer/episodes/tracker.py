@@ -186,7 +186,7 @@ class CaseTracker:
         case.is_active = observation is Observation.ACTIVE
         if case.is_active:
             case.add(case.part_of(second, self._scores, claimed), ratios, present)
-        learned = case.claims.update(second.plan, second.weighted_excess)
+        learned = case.claims.update(second)
         case.is_learned = case.is_learned or any(label in case.moved for label in learned)
 
     def _is_taken_over(self, case: Case, second: ObservedSecond) -> bool:
