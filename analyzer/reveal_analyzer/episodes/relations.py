@@ -44,10 +44,11 @@ class _View(NamedTuple):
 
     @property
     def rules(self) -> list[HypothesisRule]:
-        """Rules of its own certain signatures, in the order in which they held, then its cause."""
+        """Rules of its own certain signatures, in the order in which they held, else its cause."""
         matches = self.case.episode.matches
         own = [match.rule for name, match in matches.items() if name in self.case.rules]
-        return own if self.rule is None or self.rule in own else [*own, self.rule]
+        # evidence of another fault may fit a rule better than its own; a signature is certain
+        return own or ([self.rule] if self.rule else [])
 
 
 class Relations:
