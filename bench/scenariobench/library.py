@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
 
 from scenariobench import clip_file
 from scenariobench.clip import Clip
 from scenariobench.collect import BASE, HEALTHY
 
 _LEADS = 12  # quiet seconds before other faults of a session that vary its base
+_READ, _STOLEN = "storage.disk.read_bytes", "cpu.steal"
 
 
 @lru_cache(maxsize=96)
@@ -63,9 +68,17 @@ class Library:
         bases = [e for e in self._entries if e.base and e.session == session]
         others = [e for e in self._entries if e.fault and e.session == session]
         warm = tuple(_read(entry.path) for entry in bases)
-        most = 2 * max(map(_most_read, warm))
-        leads = (_lead(_read(entry.path)) for entry in others[:_LEADS])
-        return (*warm, *(lead for lead in leads if len(lead) >= 4 and _most_read(lead) <= most))
+        most_read = 2 * max(float(_seconds(each, _READ).max()) for each in warm)
+        most_stolen = 3 * max(float(_seconds(each, _STOLEN).mean()) for each in warm)
+        leads = (_lead(_read(entry.path)) for entry in others)
+        quiet = (
+            lead
+            for lead in leads
+            if len(lead) >= 4
+            and _seconds(lead, _READ).max() <= most_read
+            and _seconds(lead, _STOLEN).mean() <= most_stolen
+        )
+        return (*warm, *islice(quiet, _LEADS))
 
     def healthy(self) -> list[tuple[str, tuple[Clip, ...]]]:
         """Return the healthy recordings: (name, clips in order)."""
@@ -85,17 +98,15 @@ def _lead(clip: Clip) -> Clip:
     return clip.part(0, clip.fault.first, f"{clip.name}-lead")
 
 
-def _most_read(clip: Clip) -> float:
-    """Return the most bytes that were read from disks in a second.
+def _seconds(clip: Clip, metric: str) -> NDArray[np.float64]:
+    """Return the sum of a counter over its instances, by second.
 
-    Where that is far more than in the warm-up, another process of the host reads: that second is
-    not quiet.
+    Where far more than in the warm-up is read or stolen, another process or another guest of the
+    host works: these seconds are not quiet.
     """
-    reads = [i for i, c in enumerate(clip.channels.fast) if c.metric == "storage.disk.read_bytes"]
-    return max(
-        (float(clip.fast[:, :, i].sum(axis=1).max()) * clip.channels.fast[i].scale for i in reads),
-        default=0.0,
-    )
+    indices = [i for i, c in enumerate(clip.channels.fast) if c.metric == metric]
+    scales = [clip.channels.fast[index].scale for index in indices]
+    return np.asarray(clip.fast[:, :, indices].sum(axis=1) @ np.array(scales, np.float64))
 
 
 def _read_name(entry: _Entry) -> str:

@@ -308,7 +308,7 @@ def _unobservable(built: Timeline, within: float, *, unobserved: bool = True) ->
 
 def _metric_gone(library: Library, name: str, fault: str) -> Timeline:
     built = _plain(library, name, fault, _DISTURBED_S, 60)
-    channels = _DISK if fault == "slow_disk" else ("network.",)
+    channels = (*_DISK, "cpu.iowait", "memory.") if fault == "slow_disk" else ("network.",)
     truth = _unobservable(built, UNOBSERVED_S)
     return _with(built, DisturbanceKind.MISSING, truth=truth, channels=channels)
 
