@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -14,10 +15,19 @@ from reveal_contract import wire
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.time_units import NS_PER_SECOND
 from scenariobench.clip import Bools, Clip, Frame, table_of
-from scenariobench.splice import Layer, Levels, Shift, bouncing, fault_seconds, quiet_levels
+from scenariobench.splice import (
+    Layer,
+    Levels,
+    Shift,
+    bouncing,
+    calm_seconds,
+    fault_seconds,
+    quiet_levels,
+)
 from scenariobench.timeline import Disturbance, DisturbanceKind, Span, Timeline
 
 _RUN_S = (20, 90)  # seconds that one healthy clip is played before the next
+_SHORT_S = 20
 
 
 class TimedSlice(NamedTuple):
@@ -87,17 +97,23 @@ def _healthy(base: tuple[Clip, ...], rng: random.Random) -> Iterator[Frame]:
     """Yield healthy seconds for ever: the first clip from its start, then runs of all of them."""
     levels = [quiet_levels(clip) for clip in base]
     shifts = [None, *(Shift(own, levels[0]) for own in levels[1:])]
-    number, first = 0, True
+    order: Iterable[int] = range(len(base[0]))
+    number = 0
     while True:
-        clip, shift = base[number], shifts[number]
-        length = len(clip) if first else rng.randint(*_RUN_S)
-        start = 0 if first else rng.randrange(max(1, len(clip) - _RUN_S[0]))
-        order = bouncing(rng, 0, len(clip), start)
-        for position in range(length):
-            second = min(position, len(clip) - 1) if first else next(order)
-            frame = clip.frame(second)
+        shift = shifts[number]
+        for second in order:
+            frame = base[number].frame(second)
             yield frame if shift is None else shift.apply(frame)
-        number, first = rng.randrange(len(base)), False
+        (number,) = rng.choices(range(len(base)), [len(clip) for clip in base])
+        order = _run(base[number], rng)
+
+
+def _run(clip: Clip, rng: random.Random) -> Iterable[int]:
+    """Return the order of some seconds of a clip; a short one is played once, from its start."""
+    if len(clip) <= _SHORT_S:
+        return range(len(clip))
+    start = rng.randrange(len(clip))
+    return islice(bouncing(rng, 0, len(clip), start, calm_seconds(clip)), rng.randint(*_RUN_S))
 
 
 def _playing(timeline: Timeline, rng: random.Random) -> list[_Playing]:

@@ -17,23 +17,45 @@ from scenariobench.clip import Clip, Frame, table_of
 
 _SETTLED_S = 2  # seconds of a fault until its programs run as they go on running
 _RUN_S = (4, 12)  # seconds played in one direction before the order turns
+_CALM_S, _CALM_BYTES = 8, 1 << 20
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 
-def bouncing(rng: random.Random, low: int, high: int, start: int | None = None) -> Iterator[int]:
+def bouncing(
+    rng: random.Random, low: int, high: int, start: int | None = None,
+    may_turn: Sequence[bool] | None = None,
+) -> Iterator[int]:  # fmt: skip
     """Yield seconds of ``[low, high)`` for ever, forth and back, turning at random.
 
-    Neighbors stay neighbors: a gauge that drifts in the recording does not jump.
+    Neighbors stay neighbors: a gauge that drifts in the recording does not jump.  ``may_turn`` (by
+    second) restricts where the order turns, except at both ends.
     """
     second, step, left = low if start is None else start, 1, rng.randint(*_RUN_S) * 2
     while True:
         yield second
         left -= 1
-        if not low <= second + step < high or left <= 0:
+        turns = left <= 0 and (may_turn is None or may_turn[second])
+        if turns or not low <= second + step < high:
             step, left = -step, rng.randint(*_RUN_S)
         if low <= second + step < high:
             second += step
+
+
+def calm_seconds(clip: Clip) -> list[bool]:
+    """Return in which seconds of a healthy clip its order may turn.
+
+    Not where the job writes a checkpoint or something is read: played forth and back within
+    seconds, a short burst would be a long one.
+    """
+    metrics = ("storage.disk.read_bytes", "storage.disk.write_bytes")
+    indices = [i for i, channel in enumerate(clip.channels.fast) if channel.metric in metrics]
+    scales = np.array([clip.channels.fast[index].scale for index in indices], np.float64)
+    moved = clip.fast[:, :, indices].sum(axis=1) @ scales
+    return [
+        bool(moved[max(0, second - _CALM_S) : second + _CALM_S + 1].max() <= _CALM_BYTES)
+        for second in range(len(clip))
+    ]
 
 
 def fault_seconds(clip: Clip, seconds: int, rng: random.Random) -> list[int]:

@@ -1,13 +1,23 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from itertools import islice, pairwise
 
 import numpy as np
 import pytest
 
+from reveal_contract.channels import Channel, ChannelTable
+from reveal_contract.metric import Kind, Lane
 from scenariobench.compose import slices
-from scenariobench.splice import Layer, Shift, bouncing, fault_seconds, quiet_levels
+from scenariobench.splice import (
+    Layer,
+    Shift,
+    bouncing,
+    calm_seconds,
+    fault_seconds,
+    quiet_levels,
+)
 from scenariobench.timeline import Disturbance, DisturbanceKind, Span, Timeline
 from support.synthetic_clips import CACHED, SWITCHES, TICKS, USAGE, faulty, healthy
 
@@ -22,6 +32,22 @@ def test_neighbors_stay_neighbors_and_all_seconds_come() -> None:
     seconds = list(islice(bouncing(random.Random(1), 3, 12), 2000))
     assert set(seconds) == set(range(3, 12))
     assert max(abs(after - before) for before, after in pairwise(seconds)) == 1
+
+
+def test_the_order_turns_only_where_it_may() -> None:
+    may_turn = [second == 6 for second in range(12)]
+    seconds = list(islice(bouncing(random.Random(1), 0, 12, None, may_turn), 2000))
+    turns = {b for a, b, c in zip(seconds, seconds[1:], seconds[2:], strict=False) if a == c}
+    assert turns == {0, 6, 11}
+
+
+def test_a_checkpoint_is_no_calm_second() -> None:
+    written = Channel("storage.disk.write_bytes", "vda", Kind.COUNTER, 512.0, Lane.FAST)
+    clip = healthy(seconds=40)
+    clip = replace(clip, channels=ChannelTable((SWITCHES, written), (CACHED,)))
+    clip.fast[:, :, 1] = 0
+    clip.fast[20, 3, 1] = 100_000
+    assert [second for second in range(40) if not calm_seconds(clip)[second]] == [*range(12, 29)]
 
 
 @pytest.mark.parametrize("low", [0, 5])
