@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from scenariobench.clip import Clip, Frame, table_of
 _SETTLED_S = 2  # seconds of a fault until its programs run as they go on running
 _RUN_S = (4, 12)  # seconds played in one direction before the order turns
 _CALM_S, _CALM_BYTES = 8, 1 << 20
+_BURST, _BURST_BYTES = 8.0, 4 << 20  # times the median of the fault, and at least
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
@@ -48,14 +50,33 @@ def calm_seconds(clip: Clip) -> list[bool]:
     Not where the job writes a checkpoint or something is read: played forth and back within
     seconds, a short burst would be a long one.
     """
-    metrics = ("storage.disk.read_bytes", "storage.disk.write_bytes")
-    indices = [i for i, channel in enumerate(clip.channels.fast) if channel.metric in metrics]
-    scales = np.array([clip.channels.fast[index].scale for index in indices], np.float64)
-    moved = clip.fast[:, :, indices].sum(axis=1) @ scales
+    moved = _disk_bytes(clip)
     return [
         bool(moved[max(0, second - _CALM_S) : second + _CALM_S + 1].max() <= _CALM_BYTES)
         for second in range(len(clip))
     ]
+
+
+def _disk_bytes(clip: Clip) -> Floats:
+    """Return the bytes that disks moved, by second."""
+    metrics = ("storage.disk.read_bytes", "storage.disk.write_bytes")
+    indices = [i for i, channel in enumerate(clip.channels.fast) if channel.metric in metrics]
+    scales = np.array([clip.channels.fast[index].scale for index in indices], np.float64)
+    return np.asarray(clip.fast[:, :, indices].sum(axis=1) @ scales)
+
+
+def _steady(clip: Clip, low: int, high: int) -> tuple[int, int]:
+    """Return the longest part of some active seconds without a checkpoint of the workload.
+
+    The checkpoint is played once: the job does not write one every few seconds.
+    """
+    moved = _disk_bytes(clip)[low:high]
+    burst = moved > max(_BURST_BYTES, _BURST * float(np.median(moved)))
+    if not burst.any():
+        return low, high
+    edges = [-1, *np.flatnonzero(burst).tolist(), len(burst)]
+    start, stop = max(pairwise(edges), key=lambda pair: pair[1] - pair[0])
+    return (low + start + 1, low + stop) if stop - start > 1 else (low, high)
 
 
 def fault_seconds(clip: Clip, seconds: int, rng: random.Random) -> list[int]:
@@ -68,8 +89,8 @@ def fault_seconds(clip: Clip, seconds: int, rng: random.Random) -> list[int]:
     assert fault is not None
     active = list(range(fault.first + 1, fault.last))
     chosen = active[: max(seconds - 1, 0)]
-    low = min(fault.first + 1 + _SETTLED_S, fault.last - 1)
-    order = bouncing(rng, low, fault.last, fault.last - 1)
+    low, high = _steady(clip, min(fault.first + 1 + _SETTLED_S, fault.last - 1), fault.last)
+    order = bouncing(rng, low, high, high - 1)
     next(order)
     while len(chosen) < seconds - 1:
         chosen.append(next(order))

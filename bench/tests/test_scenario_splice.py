@@ -50,6 +50,17 @@ def test_a_checkpoint_is_no_calm_second() -> None:
     assert [second for second in range(40) if not calm_seconds(clip)[second]] == [*range(12, 29)]
 
 
+def test_a_checkpoint_in_a_fault_is_played_once() -> None:
+    clip = faulty()
+    written = Channel("storage.disk.write_bytes", "vda", Kind.COUNTER, 512.0, Lane.FAST)
+    clip = replace(clip, channels=ChannelTable((SWITCHES, written, USAGE), (CACHED,)))
+    clip.fast[:, :, 1] = 0
+    clip.fast[9, 3, 1] = 100_000
+    order = fault_seconds(clip, 200, random.Random(1))
+    assert order.count(9) == 1
+    assert set(order[12:200]) == {10, 11, 12, 13, 14}
+
+
 @pytest.mark.parametrize("low", [0, 5])
 def test_a_single_second_repeats(low: int) -> None:
     assert list(islice(bouncing(random.Random(1), low, low + 1), 5)) == [low] * 5
