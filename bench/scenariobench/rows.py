@@ -10,11 +10,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
-from reveal_contract.channels import ChannelTable
 from reveal_contract.metric import Subsystem
 from scenariobench import lasting
 from scenariobench.clip import Clip
-from scenariobench.expected import causes_of, culprits_of
 from scenariobench.library import Library
 from scenariobench.timeline import (
     AnalyzerChange,
@@ -25,12 +23,11 @@ from scenariobench.timeline import (
     Timeline,
     Truth,
 )
+from scenariobench.truths import UNOBSERVED_S, devices_of, truth_of
 
 ONSET_S = 120  # healthy seconds before the first fault
 FAULT_S = 40
 TAIL_S = 130  # seconds after the last fault, so that it can resolve
-_RESOLVED_S = 30.0
-UNOBSERVED_S = 110.0  # a minute without evidence, and some
 HOUR_S = 3600
 _ORDER = ("train", "server", "loader")
 
@@ -66,32 +63,6 @@ def timeline(
     """Return a timeline with one truth for each span."""
     truths = tuple(truth_of(span, number, base[0]) for number, span in enumerate(spans))
     return Timeline(row, name, seed_of(f"{row}/{name}"), seconds, base, spans, truths)
-
-
-def truth_of(span: Span, number: int, base: Clip) -> Truth:
-    fault = span.clip.fault
-    assert fault is not None
-    return Truth(
-        f"{fault.name}#{number}", fault.subsystems, causes_of(fault.name), culprits_of(fault),
-        span.onset, span.end,
-        resolve_within=UNOBSERVED_S if _brings_device(span.clip, base) else _RESOLVED_S,
-    )  # fmt: skip
-
-
-def _brings_device(clip: Clip, base: Clip) -> bool:
-    """Whether a disk or NIC is there only with the fault: nobody can observe its end then."""
-    fault = clip.fault
-    assert fault is not None
-    return bool(_devices(clip.frame(fault.last - 1).table) - _devices(base.frame(0).table))
-
-
-def _devices(table: ChannelTable) -> set[str]:
-    """Return the disks and NICs that have channels."""
-    return {
-        channel.instance
-        for channel in table.fast
-        if channel.metric.startswith(("storage.disk.", "network.nic.")) and channel.instance
-    }
 
 
 # -- a lasting certain cause, and another fault after 5 and 60 min of it
@@ -316,7 +287,7 @@ def _metric_gone(library: Library, name: str, fault: str) -> Timeline:
 def _device_gone(library: Library, name: str, fault: str) -> Timeline:
     """The device leaves the table for good, and the fault ends with it."""
     built = _plain(library, name, fault, _DISTURBANCE_S, 60)
-    devices = {f"@{name}" for name in _devices(built.spans[0].clip.channels)}
+    devices = {f"@{name}" for name in devices_of(built.spans[0].clip.channels)}
     truth = replace(built.truths[0], resolve_within=UNOBSERVED_S)
     return _with(built, DisturbanceKind.GONE, truth=truth, channels=tuple(sorted(devices)))
 
