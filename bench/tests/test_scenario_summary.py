@@ -91,6 +91,15 @@ def test_rows_are_heard_between_two_seconds(tmp_path: Path) -> None:
     assert [(row.id, row.after, row.by) for row in findings.rows] == [("a", 7, 9), ("c", 9, 12)]
 
 
+def test_step_times_of_spliced_seconds_are_not_judged(tmp_path: Path) -> None:
+    path = tmp_path / "findings.jsonl"
+    findings = FindingsFile(path, "n")
+    row = {"id": "a", "nodeName": "n", "state": "Open", "claim": "Steps of /job take 2 s -> 3 s"}
+    path.write_text(json.dumps(row) + "\n")
+    findings.poll(3)
+    assert findings.rows == []
+
+
 def test_a_row_that_a_kill_truncated_is_skipped(tmp_path: Path) -> None:
     path = tmp_path / "findings.jsonl"
     findings = FindingsFile(path, "n")
