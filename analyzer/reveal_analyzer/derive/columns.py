@@ -8,7 +8,7 @@ Some ratios that do not follow the load are added.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
@@ -80,10 +80,7 @@ class ColumnPlan:
     @cached_property
     def by_metric(self) -> Mapping[str, Sequence[int]]:
         """Return the indices of the columns of each metric."""
-        found: dict[str, list[int]] = {}
-        for index, column in enumerate(self.columns):
-            found.setdefault(column.metric.name, []).append(index)
-        return found
+        return indices_by_metric(self.columns)
 
     @property
     def first_derived(self) -> int:
@@ -168,6 +165,14 @@ def shared_column_plan(table: ChannelTable) -> ColumnPlan:
             _SHARED.popitem(last=False)
     _SHARED.move_to_end(table.key)
     return shared
+
+
+def indices_by_metric(columns: Iterable[Column]) -> dict[str, list[int]]:
+    """Return the indices of the columns of each metric."""
+    found: dict[str, list[int]] = {}
+    for index, column in enumerate(columns):
+        found.setdefault(column.metric.name, []).append(index)
+    return found
 
 
 def previous_indices(labels: Sequence[str], previous: Sequence[str]) -> NDArray[np.intp]:

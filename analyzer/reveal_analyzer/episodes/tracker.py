@@ -286,7 +286,8 @@ class CaseTracker:
         rule = self._relations.cause(case)
         if rule is None:
             return
-        own = [c.label for c in second.plan.columns if c.metric.name in own_metrics(rule)]
+        names = own_metrics(rule)
+        own = [column.label for column in second.plan.columns if column.metric.name in names]
         for other in self.open:
             if other is not case and case.is_certain:
                 other.release([label for label in own if label not in other.described])

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from reveal_analyzer.arrays import Floats, Indices
-from reveal_analyzer.derive.columns import CHANGE, Column, ColumnPlan
+from reveal_analyzer.derive.columns import CHANGE, Column, ColumnPlan, indices_by_metric
 from reveal_analyzer.hypotheses.model import Expectation, HypothesisRule
 
 FULL_EXCESS = 6.0  # spreads outside the baseline at which an expectation is fully met
@@ -39,10 +39,7 @@ class ColumnStats:
 
     @cached_property
     def _by_metric(self) -> dict[str, list[int]]:
-        by_metric: dict[str, list[int]] = {}
-        for index, column in enumerate(self.columns):
-            by_metric.setdefault(column.metric.name, []).append(index)
-        return by_metric
+        return indices_by_metric(self.columns)
 
     def indices(self, expectation: Expectation) -> Indices:
         """Return the columns that an expectation is about."""
