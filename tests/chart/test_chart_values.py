@@ -40,7 +40,10 @@ def test_schema_and_values_know_the_same_keys() -> None:
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
-        (["--namespace", "default"], "add --namespace reveal-system --create-namespace"),
+        (
+            ["--namespace", "default"],
+            "create it, label it pod-security.kubernetes.io/enforce=privileged and add --namespace",
+        ),
         (["--set", "redis.url=redis://me:secret@host:6379"], "put them into a Secret"),
         (["--set", "redis.url=host:6379"], "it must be redis://host:port/number"),
         (["--set", "redis.url=unix:///run/redis.sock"], "it must be redis://host:port/number"),
