@@ -203,7 +203,7 @@ class LiveSession:
         if self._first_slice_time is None and time.monotonic() - start > FIRST_SLICE:
             raise CliError(
                 f"the collector sent nothing for {FIRST_SLICE:.0f} s;"
-                " `reveal doctor` lists what can be read on this host"
+                " `reveal catalog` lists what can be read on this host"
             )
         return self._elapsed >= self.plan.duration
 
