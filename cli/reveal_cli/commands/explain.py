@@ -39,8 +39,9 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument(
         "--span", metavar="FROM/TO", type=span, action="append", required=True,
-        help="a span: 10:02/10:05, 120/180 (seconds since the start), 2m/3m, or two times in"
-        " RFC 3339; can be given several times",
+        help="a span: 10:02/10:05 (in the zone of the texts in a table, else of this machine),"
+        " 120/180 (seconds since the start), 2m/3m, or two times in RFC 3339; can be given several"
+        " times",
     )  # fmt: skip
     parser.add_argument(
         "--baseline", metavar="FILE", type=Path,
