@@ -1,4 +1,7 @@
-"""Detection thresholds of each sensitivity: the one table behind the profile's ``sensitivity``."""
+"""Detection thresholds of each sensitivity: the one table behind the profile's ``sensitivity``.
+
+They act in the analyzer's ``live.settings``, and for tables in ``reveal_cli.table_input``.
+"""
 
 from __future__ import annotations
 

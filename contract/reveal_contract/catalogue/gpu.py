@@ -1,4 +1,7 @@
-"""Catalogue rows: GPUs through NVML (nvml.h; names as in nvidia-smi)."""
+"""Catalogue rows: GPUs through NVML (nvml.h; names as in nvidia-smi).
+
+The collector reads each row by its query in ``reveal_collector.nvml.queries``.
+"""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ of the recorder of client-go (``tools/events``).
 
 ``EventRecorder.record`` returns the ``Posting`` to send now, or nothing.  ``EventRecorder.due``,
 called once a minute, returns the series to write.  A posting that is lost is lost: Events are for
-people.
+people.  What the Events on findings say is in the analyzer, ``sinks.kube.event_texts``.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 - ``sink``: the thread; the analysis never waits for the API
 - ``report_store``: which reports and Events there should be, by ``entries``, ``observation``,
-  ``admission`` and ``summary``; ``event_policy``: which Events a change is worth
+  ``admission`` and ``summary``
+- ``event_policy``: which Events a change is worth; ``event_texts``: what they say
 - ``delivery``: writes one report and its Events by ``api``
 - ``spool``: keeps pending reports on disk over a restart
 - ``conditions``: the node condition; ``profile_telemetry``: the telemetry in the profile's status

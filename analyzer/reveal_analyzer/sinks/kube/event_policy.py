@@ -1,4 +1,4 @@
-"""Which Events a change of a finding is worth: pure.
+"""Which Events a change of a finding is worth: pure.  Their texts are those of ``event_texts``.
 
 Each change that people act on has an Event on the node, and one on the pod that certainly causes
 it.  A configuration finding is a report without Events: nothing happened.
@@ -6,6 +6,7 @@ it.  A configuration finding is a report without Events: nothing happened.
 
 from __future__ import annotations
 
+from reveal_analyzer.sinks.kube import event_texts
 from reveal_analyzer.sinks.kube.entry import PendingEvent
 from reveal_contract.finding import (
     Confidence,
@@ -27,10 +28,6 @@ _RESOLVED = {
     Resolution.UNOBSERVED: events.ANOMALY_UNOBSERVED,
     Resolution.STOPPED: events.REPORTING_STOPPED,
 }
-_END_NOT_OBSERVED = {
-    Resolution.UNOBSERVED: "No longer observed, whether it lasts is unknown",
-    Resolution.STOPPED: "No longer watched, whether it lasts is unknown",
-}
 
 
 def opened(finding: Finding) -> list[PendingEvent]:
@@ -38,7 +35,7 @@ def opened(finding: Finding) -> list[PendingEvent]:
     if finding.kind is FindingKind.CONFIGURATION:
         return []
     reason = _opening_reason(finding)
-    on_node = PendingEvent(reason, _note(finding), finding.last_observed_ns)
+    on_node = PendingEvent(reason, event_texts.state(finding), finding.last_observed_ns)
     return [on_node, *of_culprit(finding)]
 
 
@@ -47,7 +44,7 @@ def of_culprit(finding: Finding) -> list[PendingEvent]:
     pod = culprit(finding)
     if pod is None or finding.kind is FindingKind.CONFIGURATION:
         return []
-    note = f"On node {finding.node_name}: {_note(finding)}"
+    note = event_texts.on_pod(finding, event_texts.state(finding))
     identity = pod.namespace, pod.name, pod.uid
     return [PendingEvent(_opening_reason(finding), note, finding.last_observed_ns, identity)]
 
@@ -58,9 +55,9 @@ def changed(finding: Finding, max_severity: Severity, *, was_open: bool) -> list
         return []
     if finding.state is State.RESOLVED:
         time_ns = finding.resolved_ns or finding.last_observed_ns
-        return [resolved(finding.resolution, _why(finding), time_ns)] if was_open else []
+        return [resolved(finding.resolution, event_texts.end(finding), time_ns)] if was_open else []
     if finding.severity.rank > max_severity.rank:
-        note = f"From {max_severity} to {_note(finding)}"
+        note = event_texts.escalation(finding, max_severity)
         return [PendingEvent(events.ANOMALY_ESCALATED, note, finding.last_observed_ns)]
     return []
 
@@ -78,10 +75,10 @@ def reminders(age_ns: int) -> int:
 
 def reminder(finding: Finding, age_ns: int, now_ns: int) -> list[PendingEvent]:
     """Return the Events that say how long a finding has lasted, on the node and its culprit."""
-    text = f"Still open after {_duration(age_ns)}: {_note(finding)}"
+    text = event_texts.reminder(finding, age_ns)
     found = [PendingEvent(events.ANOMALY_CONTINUES, text, now_ns)]
     if (pod := culprit(finding)) is not None:
-        note = f"On node {finding.node_name}: {text}"
+        note = event_texts.on_pod(finding, text)
         identity = pod.namespace, pod.name, pod.uid
         found.append(PendingEvent(events.ANOMALY_CONTINUES, note, now_ns, identity))
     return found
@@ -102,23 +99,3 @@ def culprit(finding: Finding) -> Pod | None:
 def _opening_reason(finding: Finding) -> events.EventReason:
     cross_node = finding.scope is FindingScope.CROSS_NODE
     return events.CROSS_NODE_OUTLIER if cross_node else events.ANOMALY_DETECTED
-
-
-def _note(finding: Finding) -> str:
-    cause = finding.hypothesis
-    text = f"{finding.severity}, {finding.subsystem}: {finding.claim}"
-    return f"{text} ({cause.name}: {cause.remediation})" if cause else text
-
-
-def _why(finding: Finding) -> str:
-    """Return the claim; it says so where nobody saw the finding end."""
-    unseen = _END_NOT_OBSERVED.get(finding.resolution)
-    return f"{unseen}: {finding.claim}" if unseen else finding.claim
-
-
-def _duration(age_ns: int) -> str:
-    minutes = age_ns // (60 * NS_PER_SECOND)
-    if minutes < 60:
-        return f"{minutes} min"
-    hours = minutes // 60
-    return f"{hours} h" if hours < 48 else f"{hours // 24} days"

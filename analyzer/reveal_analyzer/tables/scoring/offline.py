@@ -1,5 +1,7 @@
 """Offline mode of tables: a run is scored against itself after it is over.
 
+That of recordings is ``offline.recording``.
+
 Every sample has five views, each fitted on the run (and the baseline, if there is one): the
 distance of its metrics from their normal level, from a one-step forecast, and the Mahalanobis
 distance of the windows over it, of three sizes.  Each counts in multiples of its own median, on the
