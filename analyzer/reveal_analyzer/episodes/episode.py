@@ -35,7 +35,7 @@ class SecondVerdict(NamedTuple):
     @property
     def anomalous(self) -> bool:
         """Whether a score is above its threshold or a signature is present."""
-        return bool(self.present) or any(ratio > 1 for ratio in self.score_ratios.values())
+        return bool(self.present) or max(self.score_ratios.values(), default=0.0) > 1
 
 
 @dataclass

@@ -7,7 +7,7 @@ gets a note that no job was slowed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from reveal_analyzer.episodes.trace import ObservedSecond
@@ -79,12 +79,12 @@ class JobMonitor:
     @property
     def slower(self) -> bool:
         """Whether a job is slower now: one of the alarms on the node."""
-        return bool(self.slow_subjects)
+        return any(state.since_ns is not None for state in self._states.values())
 
     @property
     def any_open(self) -> bool:
         """Whether a slowdown is open: its times must stay on one clock."""
-        return bool(self._slowdowns) or bool(self.slow_subjects)
+        return bool(self._slowdowns) or self.slower
 
     @property
     def step_times(self) -> Mapping[str, StepTime]:
@@ -105,6 +105,8 @@ class JobMonitor:
         """Add one second; return its updates with impacts, and those that slowdowns cause."""
         end_ns = message.start_ns + len(message.fast) * message.tick_us * 1000
         self._track(message, table, second, end_ns)
+        if not (updates or self._states or self._related.any_known):
+            return []  # nearly all seconds of a node without jobs
         slowdowns = [each.base.id for each in self._slowdowns.values()]
         result = [
             self._related.with_cost(update, self._states, end_ns, slowdowns) for update in updates
@@ -154,9 +156,7 @@ class JobMonitor:
     def _track(
         self, message: Message, table: ChannelTable, second: ObservedSecond | None, end_ns: int
     ) -> None:
-        may_learn = self._learning.update(
-            self._watch.subjects, self.slow_subjects, fault=self._began_lately(end_ns)
-        )
+        may_learn = self._may_learn(end_ns)
         step_times = self._watch.update(message, table, lambda subject: subject in may_learn)
         for subject in step_times:
             self._states.setdefault(subject, SlowdownState(subject))
@@ -169,6 +169,14 @@ class JobMonitor:
             self._recent.clear()
         else:
             self._recent.push(second)
+
+    def _may_learn(self, now_ns: int) -> Collection[str]:
+        subjects = self._watch.subjects
+        if not subjects:
+            self._learning.clear()
+            return ()
+        fault = self._began_lately(now_ns)
+        return self._learning.update(subjects, self.slow_subjects, fault=fault)
 
     def _began_lately(self, now_ns: int) -> bool:
         """Return whether a finding or a slowdown began within the last minute."""

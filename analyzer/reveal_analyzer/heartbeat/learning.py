@@ -21,6 +21,11 @@ class LearningGate:
         self._suspended: dict[str, int] = {}  # seconds, by subject
         self._calm: dict[str, int] = {}  # seconds in a row without a fault, by subject
 
+    def clear(self) -> None:
+        """Forget all jobs: none is tracked."""
+        self._suspended.clear()
+        self._calm.clear()
+
     def update(self, subjects: Collection[str], slow: Collection[str], *, fault: bool) -> set[str]:
         """Add one second; return the subjects that may learn in it.
 

@@ -71,6 +71,11 @@ class RelatedFindings:
     def __init__(self) -> None:
         self._known: dict[str, _RelatedFinding] = {}
 
+    @property
+    def any_known(self) -> bool:
+        """Return whether a finding is open or was lately."""
+        return bool(self._known)
+
     def refer_to(self, slowdown: str) -> None:
         """Note that the finding of a slowdown is open together with those that are open."""
         for related in self._known.values():

@@ -126,14 +126,12 @@ class ScoreGate:
         self._settings = settings
         self._run: Ints = np.zeros(len(Subsystem), np.int64)
         self._over: Bools = np.zeros(len(Subsystem), np.bool_)
-
-    @property
-    def idle(self) -> bool:
-        return not self._run.any()
+        self.idle = True  # no subsystem is counted
 
     def update(self, over: Bools, elevated: Bools) -> None:
         """Count a second: scores over the threshold, and high ones while there is an alarm."""
         self._run, self._over = np.where(over | elevated, self._run + 1, 0), over
+        self.idle = not self._run.any()
 
     @property
     def on(self) -> Bools:

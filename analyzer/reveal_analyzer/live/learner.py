@@ -29,8 +29,8 @@ class ScoredSecond(NamedTuple):
     """A second with the excess of its ``active`` columns: see ``kernels.live.score_second``.
 
     ``subsystems`` are the numbers of the columns' subsystems, ``ratios`` the scores relative to
-    their thresholds, ``alarmed`` the subsystems of which another detector reports a fault,
-    ``absent`` the positions of the columns without a value.
+    their thresholds and ``worst`` the highest of them, ``alarmed`` the subsystems of which another
+    detector reports a fault, ``absent`` the positions of the columns without a value.
     """
 
     active: Indices
@@ -40,6 +40,7 @@ class ScoredSecond(NamedTuple):
     suppressed: Floats32
     scores: Floats
     ratios: Floats
+    worst: float
     alarmed: Bools
     absent: Indices
 
@@ -79,11 +80,11 @@ class Learner:
         if not ready:
             return
         begins, self._alarm = opened or (alarm and not self._alarm), alarm
-        over = scored.ratios > 1
-        on = alarm or begins or bool(over.any())
+        on = alarm or begins or scored.worst > 1
         idle = self.gate.idle and self._score_gate.idle
         if idle and not on:
             return  # nearly all seconds of nearly all nodes
+        over = scored.ratios > 1
         elevated = (scored.ratios > _ELEVATED) & alarm
         out = _deviating(scored, over) if on else np.zeros(scored.active.size, np.bool_)
         if idle and not (begins or out.any() or elevated.any()):
@@ -125,8 +126,6 @@ class Learner:
         What merely changed while a fault of another subsystem lasts is learned beside what was
         normal before: both are normal from now on, such as the phases of a job.
         """
-        if self.gate.idle:
-            return np.zeros(0, np.intp)
         chosen = np.flatnonzero(self.gate.given_up)
         return np.setdiff1d(chosen, self.new_levels.columns)  # the first level before counts
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from reveal_analyzer.arrays import Bools, Indices, Ints
+from reveal_analyzer.arrays import Bools, Indices, Ints, has_nan
 from reveal_analyzer.derive.deriver import Second
 
 UNOBSERVED_S = 3  # seconds without a value after which a column is unobserved
@@ -29,11 +29,11 @@ class MissingColumns:
 
     def update(self, second: Second) -> None:
         """Count a second."""
-        unread = _unread(second)
-        if not unread.any():
+        if not has_nan(second.channels):  # nearly always
             if not self._idle:
-                self.start(unread.size)
+                self.start(second.values.size)
             return
+        unread = _unread(second)
         self._idle = False
         self._seconds = (self._seconds + 1) * unread
         unobserved = self._seconds > UNOBSERVED_S
@@ -52,9 +52,7 @@ def _unread(second: Second) -> Bools:
     plan, unread = second.plan, np.isnan(second.values)
     missing = np.isnan(second.channels)
     derived = unread[plan.first_derived :]
-    if not missing.any():  # nearly always
-        derived[:] = False
-    elif derived.any():
+    if derived.any():
         columns, channels = plan.derived_inputs
         inputs = np.bincount(columns, missing[channels], unread.size) > 0
         derived &= inputs[plan.first_derived :]

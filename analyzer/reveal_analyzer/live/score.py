@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reveal_analyzer.arrays import Bools, Floats, Floats32, Indices, Ints
+from reveal_analyzer.arrays import Bools, Floats, Floats32, Indices, Ints, has_nan
 from reveal_analyzer.derive.columns import Column, ColumnPlan, previous_indices
 from reveal_analyzer.derive.deriver import Second
 from reveal_analyzer.kernels import backend
@@ -39,6 +39,7 @@ _EARLY_QUARANTINE = 3  # seconds, while the node is learned
 _CONSTANT_CHECK = 120  # interval in which constant columns are searched
 _CONSTANT_AGAIN = 3600  # and in which reactivated columns are searched as well
 
+_NOTHING: Indices = np.zeros(0, np.intp)
 _NO_SUBSYSTEM: Bools = np.zeros(len(Subsystem), np.bool_)
 
 
@@ -150,7 +151,7 @@ class LiveScore:
         self._suppressed = suppressed
         active = self._columns.active
         scaled = self._scaling.scale(values[active])
-        absent = np.flatnonzero(np.isnan(scaled))
+        absent = np.flatnonzero(np.isnan(scaled)) if has_nan(scaled) else _NOTHING
         views = self._sustained(scaled, absent)
         unobserved = self._missing.unobserved
         self._present.update(self._columns, views, active[absent], unobserved)
@@ -248,7 +249,8 @@ class LiveScore:
         The thresholds are those of now unless others are given.
         """
         means = self._columns.whole.means(weighted)
-        return self._capped(means / (self.thresholds if thresholds is None else thresholds))
+        ratios = means / (self.thresholds if thresholds is None else thresholds)
+        return by_subsystem(self._capped(ratios))
 
     def _sustained(self, scaled: Floats, absent: Indices) -> Floats32:
         """Return the views of this second; a missing value counts as within its range."""
@@ -268,11 +270,11 @@ class LiveScore:
             views, self.ranges.bounds, learner.baseline.own_excess[1], scaling.weights,
             scaling.groups,
         )  # fmt: skip
-        over = self._capped(scores / self.thresholds)
+        ratios = self._capped(scores / self.thresholds)
         self._follow_new_levels()
         active = self._columns.active
         whole = backend.current().scatter(suppressed, active, len(self.columns))
-        ratios = np.array(list(over.values()))
+        over = by_subsystem(ratios)
         second = ScoredSecond(
             active,
             scaling.subsystems,
@@ -281,6 +283,7 @@ class LiveScore:
             suppressed,
             scores,
             ratios,
+            max(over.values()),
             self._alarmed,
             absent,
         )
@@ -289,13 +292,17 @@ class LiveScore:
         learner.release(self.settings.quarantine if ready else _EARLY_QUARANTINE, self.age)
         return Scored(ready, over, whole[:2], whole[2], self._missing.unobserved)
 
-    def _capped(self, ratios: Floats) -> dict[Subsystem, float]:
-        over = by_subsystem(ratios)
-        over |= {subsystem: min(over[subsystem], 1.0) for subsystem in self._suppressed}
-        return over
+    def _capped(self, ratios: Floats) -> Floats:
+        """Return score ratios (subsystems,), those of suppressed subsystems at most 1."""
+        if not self._suppressed:
+            return ratios
+        capped: Floats = np.where(_flags(self._suppressed), np.minimum(ratios, 1.0), ratios)
+        return capped
 
     def _keep_given_up(self) -> None:
         """Keep what was normal for the columns whose new level is learned from now on."""
+        if self._learner.gate.idle:
+            return
         columns = self._learner.given_up()
         if not columns.size:
             return
