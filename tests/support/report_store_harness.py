@@ -20,8 +20,8 @@ ALL = frozenset(range(SHARDS))
 class StoreHarness:
     """A report store with a clock.
 
-    ``written`` has the reports that were delivered, ``reasons`` those of their Events.  Without
-    ``listed`` the API has not been listed yet.
+    ``written`` has the reports that were delivered, ``reasons`` those of their Events, ``notified``
+    the names of the pods that had an Event.  Without ``listed`` the API has not been listed yet.
     """
 
     def __init__(self, listed: bool = True, **settings: Any) -> None:
@@ -29,6 +29,7 @@ class StoreHarness:
         self.now = 1000.0
         self.written: list[Report] = []
         self.reasons: list[str] = []
+        self.notified: list[str] = []
         if listed:
             self.list()
 
@@ -61,6 +62,7 @@ class StoreHarness:
         for entry in due:
             events = [event for event in entry.events if isinstance(event, PendingEvent)]
             self.reasons += [event.reason.name for event in events]
+            self.notified += [event.pod[1] for event in events if event.pod]
             entry.events.clear()
             self.store.delivered(entry, entry.report, self.now)
         reports = [entry.report for entry in due]

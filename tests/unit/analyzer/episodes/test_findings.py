@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from reveal_analyzer.derive.columns import column_plan
+from reveal_analyzer.derive.columns import ColumnPlan, column_plan
 from reveal_analyzer.derive.deriver import Second
 from reveal_analyzer.episodes.episode import SecondVerdict
 from reveal_analyzer.episodes.findings import FindingTracker
@@ -136,3 +136,42 @@ def throttled_updates(
             SecondVerdict(second * NS_PER_SECOND, {}, [match], [match]), observed
         )
     return updates
+
+
+DISK_METRICS = {
+    "storage.disk.await": Kind.GAUGE, "storage.disk.busy_time": Kind.COUNTER,
+    "storage.disk.in_flight": Kind.GAUGE, "storage.disk.reads": Kind.COUNTER,
+}  # fmt: skip
+
+
+def disks(*names: str) -> ColumnPlan:
+    return column_plan(
+        ChannelTable(tuple(Channel(m, d, k) for d in names for m, k in DISK_METRICS.items()), ())
+    )
+
+
+def test_a_disk_that_disappears_during_its_fault_leaves_claim_and_evidence() -> None:
+    both, rest = disks("nvme0n1", "nvme1n1"), disks("nvme0n1")
+    slow = RULES["SlowDevice"]
+    assert slow.certain is not None
+    columns = {column.label: column for column in both.columns}
+    conditions = (columns[f"{c.metric}{{nvme1n1}}__mean"] for c in slow.certain.conditions)
+    match = SignatureMatch(slow, tuple(conditions))
+    tracker = FindingTracker("n1", list(RULES.values()), SubjectHistory(), lambda: ())
+    updates: list[FindingUpdate] = []
+    for second in range(100):
+        plan, matches = (both, [match]) if second < 12 else (rest, [])
+        bad = np.array([column.instance == "nvme1n1" for column in plan.columns])
+        observed = ObservedSecond(
+            second * NS_PER_SECOND, plan, np.where(bad, 4e8, 1e5),
+            np.stack([20.0 * bad, 0.0 * bad]), 20.0 * bad, np.zeros(bad.size),
+        )  # fmt: skip
+        over = {Subsystem.STORAGE: 5.0 if second < 14 else 0.0}
+        updates += tracker.update(
+            SecondVerdict(second * NS_PER_SECOND, over, matches, matches), observed
+        )
+    closed = updates[-1].finding
+    assert updates[-1].change is FindingChange.RESOLVED
+    assert closed.claim == "Requests to a disk took 400 ms each"
+    assert closed.evidence
+    assert {line.instance for line in closed.evidence} == {"nvme1n1"}
