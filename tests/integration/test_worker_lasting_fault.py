@@ -126,7 +126,7 @@ class NodeTime:
 
 
 class FailingAnalysis(NodeAnalyzer):
-    """An analysis that raises with its next slice once it is told to."""
+    """An analysis that raises with its next slice once ``fails`` is set."""
 
     fails = False
 
