@@ -108,3 +108,11 @@ def test_the_committed_clips_are_enough() -> None:
         "lasting", "two", "again", "analyzer", "disturbed", "healthy",
     }  # fmt: skip
     assert sum(path.stat().st_size for path in CLIPS.glob("*.clip")) <= 20 * 2**20
+
+
+@pytest.mark.skipif(not CLIPS.exists(), reason="the clips are not there yet")
+def test_the_committed_clips_play_each_fault_once_and_every_workload() -> None:
+    plans = [plan for plan in planned(Library(CLIPS)) if plan.row == "lasting"]
+    _, workloads, faults = zip(*(plan.name.split("-") for plan in plans), strict=True)
+    assert {*workloads} == {"train", "server", "loader"}
+    assert max(Counter(faults).values()) == 1
