@@ -147,6 +147,7 @@ class Cluster:
         self._stream.announce(TABLE)
         self._gauges = wire.gauges(TABLE)
         self._workers: dict[str, Worker] = {}
+        self._first_ms = 0
         self.name = self._node.slice().node
         self.present: Mapping[str, float] | None = None  # what differs from a quiet second
         self.updates = Updates(lambda: self._node.second)
@@ -168,6 +169,10 @@ class Cluster:
             observe=sink.observe, optional_state=OPTIONAL_STATE,
         )  # fmt: skip
 
+    def date(self, second: int) -> None:
+        """Let this second of the node be the present time of Redis."""
+        self._first_ms = round(time.time() * 1000) - 1000 * second
+
     def kill(self, owner: str) -> None:
         del self._workers[owner]
 
@@ -180,13 +185,18 @@ class Cluster:
         while self._node.second < second:
             message = self._node.slice(dict(changed or {}))
             data = wire.encode(message, self._gauges)
-            self._stream.raw(message.node, {names.FIELD_NODE: message.node, names.FIELD_DATA: data})
+            fields = {names.FIELD_NODE: message.node, names.FIELD_DATA: data}
+            self._stream.raw(message.node, fields, self._entry_id(message.sequence))
             if self._node.second % SAVED_EACH == 0:
                 self._wait()
                 self._save()
             elif self._node.second % _BATCH == 0:
                 self._wait()
         self._wait()
+
+    def _entry_id(self, second: int) -> str:
+        """Return the id of a slice: whoever takes over reads the last minute of the stream."""
+        return f"{self._first_ms + 1000 * second}-0"
 
     def wait_until_read_by(self, owner: str) -> None:
         self._turn_until(lambda: names.shard(self.name) in self._workers[owner]._reader.shards)
@@ -277,6 +287,7 @@ def test_a_fault_has_a_single_finding_and_report_whatever_happens_to_its_analyze
 ) -> None:
     cluster.start("one")
     happens = MOMENTS[moment]
+    cluster.date(happens)
     for end, changed in ((ONSET, None), (END, FAULTS[fault]), (LAST, None)):
         if cluster._node.second <= happens < end:
             cluster.run_to(happens, changed)

@@ -51,10 +51,11 @@ class Stream:
     def announce(self, table: ChannelTable = TABLE) -> None:
         self.client.hset(names.CATALOGUE_KEY, table.key.hex(), table.to_json())
 
-    def raw(self, node: str, fields: dict[Any, Any]) -> bytes:
-        entry_id = self.client.xadd(names.samples_key("default", names.shard(node)), fields)
-        assert isinstance(entry_id, bytes)
-        return entry_id
+    def raw(self, node: str, fields: dict[Any, Any], entry_id: str = "*") -> bytes:
+        key = names.samples_key("default", names.shard(node))
+        written = self.client.xadd(key, fields, entry_id)
+        assert isinstance(written, bytes)
+        return written
 
     def send(self, *messages: wire.Message) -> None:
         for item in messages:
