@@ -2,8 +2,8 @@
 
 A slice is acknowledged after the sinks have its updates.  If the analyzer dies before that, the
 next one reads the slice and reports the same findings under the same ids.  What was learned about a
-node is saved each minute and before its shard is handed over.  The next analyzer restores it, and
-analyzes silently only the slices after it.
+node is saved each minute, when a finding opens or is resolved, and before its shard is handed over.
+The next analyzer restores it, and analyzes silently only the slices after it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Protocol
 
 from reveal_analyzer.configuration.feed import FactsFeed
@@ -48,6 +49,7 @@ _SILENT = (
     f"its node has sent nothing for {SILENT_SECONDS / 60:.0f} minutes; whether it lasts is unknown"
 )
 _LOG_AGAIN_SECONDS = 60.0  # a node that fails every second does not fill the log
+_SAVED_WITH = (FindingChange.OPENED, FindingChange.RESOLVED)
 
 
 class Analysis(Protocol):
@@ -211,6 +213,8 @@ class Worker:
             updates = node.analysis.analyze(
                 message, received.table, data=received.data, silent=received.history
             )
+            if any(update.change in _SAVED_WITH for update in updates):
+                node.save_due_s = now  # after a crash it is not reported a second time
             node.position = Position(
                 name, message.boot, message.sequence, message.start_ns, received.id.decode()
             )
@@ -282,7 +286,7 @@ class Worker:
     def _save_all(self) -> None:
         """Save all nodes as far as there is time, those first whose saved state is oldest."""
         if self._reader.connected:
-            self._save(sorted(self._nodes.values(), key=_save_due_s), _CLOSE_SECONDS)
+            self._save(sorted(self._nodes.values(), key=attrgetter("save_due_s")), _CLOSE_SECONDS)
 
     def _reset(self, name: str, where: str, now: float) -> None:
         """Continue from the last saved state; if that failed lately, learn the node again."""
@@ -387,10 +391,6 @@ class Worker:
 
     def _status(self) -> dict[str, int]:
         return {**self._reader.status(), "connected": int(self._reader.connected)}
-
-
-def _save_due_s(node: _Node) -> float:
-    return node.save_due_s
 
 
 def _closed_s(message: Message) -> float:

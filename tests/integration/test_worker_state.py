@@ -161,6 +161,25 @@ def test_after_a_crash_only_the_slices_after_the_saved_state_are_replayed(stream
     assert heir.states("restored") == 1
 
 
+def test_a_finding_that_opens_is_saved_with_its_slice(stream: Stream) -> None:
+    dead = Analyzer(stream, "dead")
+    send(stream, 0, 1)
+    dead.until_slice(0)
+    assert dead.states("saved") == 1
+    send(stream, 1, OPENING)
+    dead.until_slice(OPENING - 1)
+    assert dead.states("saved") == 1, "the next save is due in a minute"
+    send(stream, OPENING, OPENING + 1)
+    dead.until_slice(OPENING)
+    assert dead.states("saved") == 2
+    send(stream, OPENING + 1, OPENING + 3)
+    dead.until_slice(OPENING + 2)
+    heir = Analyzer(stream, "heir")
+    send(stream, OPENING + 3, OPENING + 4)
+    assert heir.until_slice(OPENING + 3).restored == OPENING
+    assert heir.updates.rows == [(FindingChange.CHANGED, "n")], "it is not opened again"
+
+
 def test_after_an_orderly_end_nothing_is_replayed(stream: Stream) -> None:
     first = Analyzer(stream, "first")
     send(stream, 0, 7)
