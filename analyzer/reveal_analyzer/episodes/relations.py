@@ -66,6 +66,10 @@ class Relations:
         """Return the rule that explains a case best, as it is known now."""
         return self._view(case).rule
 
+    def described_metrics(self, case: Case) -> frozenset[str]:
+        """Return the metrics that the causes of a case describe."""
+        return frozenset(m for rule in self._view(case).rules for m in rule.described_metrics())
+
     def owner(
         self, newcomer: Case, cases: Sequence[Case], now_ns: int
     ) -> tuple[Case, Relation] | None:

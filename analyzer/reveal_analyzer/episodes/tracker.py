@@ -193,13 +193,18 @@ class CaseTracker:
         """Return whether the culprit of a case is back, and another case explains its columns."""
         if case.present or case.is_young(second.start_ns):
             return False
+        others = [other for other in self.open if other is not case]
+        if not others or not self._relations.is_culprit_back(case):
+            return False
         moved = case.moved.mask(second.plan)
-        others = [
-            other
-            for other in self.open
-            if other is not case and (other.moved.mask(second.plan) & moved).any()
-        ]
-        return bool(others) and self._relations.is_culprit_back(case)
+        return any(self._explains(other, moved, second.plan) for other in others)
+
+    def _explains(self, case: Case, moved: Bools, plan: ColumnPlan) -> bool:
+        """Return whether columns moved with a case, too, or its cause describes their metrics."""
+        if (case.moved.mask(plan) & moved).any():
+            return True
+        described = self._relations.described_metrics(case)
+        return any(plan.columns[i].metric.name in described for i in np.flatnonzero(moved))
 
     def _take_moved(
         self, case: Case, second: ObservedSecond, claimed: Bools, plan: ColumnPlan

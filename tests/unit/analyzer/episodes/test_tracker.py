@@ -78,9 +78,12 @@ class Clock:
     """Feeds a tracker second by second; ``log`` is (second, change, subsystem)."""
 
     def __init__(
-        self, rules: Iterable[HypothesisRule] = (), baselines: Learned | None = None
+        self,
+        rules: Iterable[HypothesisRule] = (),
+        baselines: Learned | None = None,
+        kind: type[Relations] = Relations,
     ) -> None:
-        relations = Relations(list(rules), SubjectHistory(), record)
+        relations = kind(list(rules), SubjectHistory(), record)
         self.tracker = CaseTracker(CaseScores(baselines), relations)
         self.second = 0
         self.log: list[tuple[int, str, Subsystem]] = []
@@ -315,3 +318,27 @@ def test_open_cases_are_returned_when_watching_ends() -> None:
     clock.run(5, {CPU: 2.0})
     ((change, case),) = clock.tracker.finish()
     assert (change, case.trace.seconds) == (FindingChange.CHANGED, 5)
+
+
+class CulpritsBack(Relations):
+    """The culprits of all cases are back at their levels from before."""
+
+    def is_culprit_back(self, case: Case) -> bool:
+        return True
+
+
+def test_a_case_ends_if_its_culprit_is_back_and_another_cause_describes_its_columns() -> None:
+    clock = Clock(RULES.values(), kind=CulpritsBack)
+    clock.run(60, {CPU: 2.0}, moved={DELAY: 20.0})
+    contention = SignatureMatch(RULES["CPUContention"], ())
+    clock.run(30, {CPU: 2.0}, moved={DELAY: 20.0}, sustained=[contention])
+    assert clock.changes_of(FindingChange.OPENED) == [(4, CPU), (60, CPU)]
+    assert clock.changes_of(FindingChange.RESOLVED) == [(70, CPU)]
+
+
+def test_a_case_goes_on_if_no_other_cause_describes_its_columns() -> None:
+    clock = Clock(RULES.values(), kind=CulpritsBack)
+    clock.run(60, {CPU: 2.0})
+    contention = SignatureMatch(RULES["CPUContention"], ())
+    clock.run(30, {CPU: 2.0}, sustained=[contention])
+    assert clock.changes_of(FindingChange.RESOLVED) == []
