@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from reveal_analyzer.episodes.claim_text import column_claim, rule_claim
@@ -37,7 +37,8 @@ class EpisodeRecord:
     """Everything known about one episode when a finding is made of it.
 
     ``subjects`` is what the case keeps about subjects, None for one that is only suspected.
-    ``active`` are the starts of its latest active seconds, in order.
+    ``active`` are the starts of its latest active seconds, in order; ``others`` are the culprits of
+    other open cases.
     """
 
     node: str
@@ -49,6 +50,7 @@ class EpisodeRecord:
     notes: tuple[str, ...] = ()
     subjects: CaseSubjects | None = None
     active: Sequence[int] = ()
+    others: frozenset[str] = frozenset()
 
 
 class Attribution(NamedTuple):
@@ -81,7 +83,7 @@ def finding(record: EpisodeRecord, attribution: Attribution, history: SubjectHis
         state=record.state,
         first_observed_ns=episode.first_ns,
         last_observed_ns=episode.last_ns,
-        claim=_claim(record, rule, columns, culprits.first),
+        claim=_claim(record, rule, columns, _culprit(culprits)),
         hypothesis=_hypothesis(cause),
         methods=record.methods,
         evidence=tuple(evidence(record.trace, index) for index in columns),
@@ -124,6 +126,7 @@ def _culprits(record: EpisodeRecord, cause: Cause, history: SubjectHistory) -> N
     if record.subjects is None or (rule and rule.subjects == ()):
         return NamedSubjects()
     query = _query(rule, record.episode) if rule else CulpritQuery((), cause.subsystem)
+    query = replace(query, others=record.others)
     return record.subjects.culprits(history, query, record.active)
 
 
@@ -166,6 +169,11 @@ def _subject_notes(record: EpisodeRecord) -> tuple[str, ...]:
 def _explained(cause: Cause) -> tuple[str, ...]:
     names = ", ".join(dict.fromkeys(rule.name for rule in cause.explained))
     return (f"also observed, as its symptom: {names}",) if names else ()
+
+
+def _culprit(culprits: NamedSubjects) -> str:
+    """Return what a claim says of the culprit; empty if there is none."""
+    return "culprit not known yet" if culprits.undecided else culprits.first
 
 
 def _claim(

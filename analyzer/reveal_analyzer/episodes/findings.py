@@ -72,7 +72,7 @@ class FindingTracker:
         self._relations = Relations(rules, history, self._record)
         self._cases = CaseTracker(CaseScores(baselines), self._relations, self._begin)
         self._history_rules = frozenset(rule.name for rule in rules if _compares_with_history(rule))
-        self._ended: deque[int] = deque(maxlen=KEPT_S)  # active seconds of cases that are over
+        self._ended: deque[int] = deque(maxlen=KEPT_S)  # seconds of cases that are over
         self._opened = False
         self.latest: ObservedSecond | None = None
 
@@ -175,6 +175,11 @@ class FindingTracker:
             notes=case.notes,
             subjects=case.subjects,
             active=case.active,
+            others=frozenset(
+                other.subjects.named.first
+                for other in self._cases.open
+                if other is not case and other.subjects
+            ),
         )
 
     def _report(self, change: FindingChange, case: Case) -> FindingUpdate:
@@ -189,8 +194,14 @@ class FindingTracker:
         case.reported_culprits = found.culprits.identities
         case.reported_severity, case.other_severity_s = finding.severity, 0
         if is_over:
-            self._ended.extend(case.active)
+            self._exclude(case)
         return FindingUpdate(change, self._selected(finding, case.trace))
+
+    def _exclude(self, case: Case) -> None:
+        """Keep the seconds of a case that is over: they are no reference of a later one."""
+        known, episode = frozenset(self._ended), case.episode
+        seconds = self._history.seconds(episode.first_ns, episode.last_ns)
+        self._ended.extend(second for second in seconds if second not in known)
 
     def _notes(
         self, case: Case, record: EpisodeRecord, found: Attribution, finding: Finding

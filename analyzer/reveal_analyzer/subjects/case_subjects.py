@@ -2,7 +2,8 @@
 
 Later looks may make an answer more certain.  None replaces it because memory expired: if no active
 second of the case is in memory, the last answer stays.  The foremost culprit changes only while the
-case is young, or when it is back at its level from before while another subject is not.
+case is young, or when it is back at its level from before while another subject is not, which is no
+culprit of another case.
 """
 
 from __future__ import annotations
@@ -136,7 +137,7 @@ class CaseSubjects:
         if recent is None or not self._is_back(recent):
             return False
         answer = find_culprits(query, recent)
-        if not answer.first or answer.first == self._first_now(recent):
+        if not answer.first or answer.first in {self._first_now(recent), *query.others}:
             return False
         time = datetime.fromtimestamp(recent.active.last_ns // NS_PER_SECOND, UTC)
         note = (

@@ -25,21 +25,23 @@ _COUNTED_TWICE = "storage."
 class Comparison(NamedTuple):
     """What subjects used in the active seconds of a case, at its onset, and before it.
 
-    ``onset`` is None while the case is too young to separate its onset from what follows.
+    ``onset`` is None while the case is too young to separate its onset from what follows, and if it
+    is not in memory.  While it ``is_young``, subjects that began with it may not have been read.
     """
 
     directory: Directory
     reference: SubjectReference
     active: SubjectMeans
     onset: SubjectMeans | None
+    is_young: bool = False
 
 
 @dataclass(frozen=True)
 class Change:
     """Change of one metric of one subject from before to the active seconds.
 
-    ``change`` is in asinh units from the mean before, and ``excess`` from the busier half of that
-    time; ``gain`` is the same excess as an amount.
+    ``change`` is in asinh units from the mean before, and ``excess`` from the busiest seconds then;
+    ``gain`` is the same excess as an amount.
     ``owner`` is the name of the pod, also for its containers, or of another subject.
     """
 
@@ -82,7 +84,7 @@ class MetricComparison:
         self._now = self._split(self._used, comparison.active)
         means = {key: level.mean for key, level in self._levels.items()}
         self._before = self._split(means, comparison.reference.means)
-        highs = {key: level.high for key, level in self._levels.items()}
+        highs = self._busiest(comparison)
         self._highs = self._split(highs, comparison.reference.means)
 
     def __contains__(self, key: SubjectKey) -> bool:
@@ -164,6 +166,11 @@ class MetricComparison:
             return directory.may_live(change.key, onset.last_ns)
         level = self._level(change.key) or NOTHING
         return max(used) - level.high >= _ONSET_PART * change.gain
+
+    def _busiest(self, comparison: Comparison) -> dict[SubjectKey, float]:
+        """Return what each subject used before in its busiest seconds, as many as are active."""
+        active, before = comparison.active.seconds, comparison.reference.means.seconds
+        return {key: level.busiest(active, before) for key, level in self._levels.items()}
 
     def _used_now(self) -> dict[SubjectKey, float]:
         """Return what each subject uses; 0 for one of the reference that has ended."""

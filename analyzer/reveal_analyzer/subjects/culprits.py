@@ -63,7 +63,8 @@ class CulpritQuery:
     ``metrics`` are the metrics that a hypothesis points to; if empty, the default metrics of the
     subsystem are used.  ``fell`` asks for the subjects that lost instead of those that grew.  In
     ``levels`` the level itself is the fault, whatever it was before.  ``instance`` restricts the
-    search to one subject, if it names one.
+    search to one subject, if it names one.  ``others`` are the culprits of other open cases, none
+    of which succeeds the culprit of this one.
     """
 
     metrics: Sequence[str]
@@ -71,6 +72,7 @@ class CulpritQuery:
     fell: bool = False
     levels: frozenset[str] = frozenset()
     instance: str = ""
+    others: frozenset[str] = frozenset()
 
     @property
     def searched(self) -> Sequence[str]:
@@ -95,17 +97,20 @@ NOBODY = Kept("")
 def find_culprits(
     query: CulpritQuery, comparison: Comparison, kept: Kept = NOBODY
 ) -> NamedSubjects:  # fmt: skip
-    """Return the subjects that explain a case, most first; else pods that are only there."""
+    """Return the subjects that explain a case, most first; else pods that are only there.
+
+    Nobody is named while the case is too young to tell.
+    """
     tables = [
         MetricComparison(metric, comparison, from_zero=metric in query.levels)
         for metric in query.searched
     ]
     search = _Search(query, comparison, tables, kept)
     if query.fell:
-        return search.fallen(Confidence.MEASURED) or search.present()
+        return search.fallen(Confidence.MEASURED) or search.nobody()
     # what ended may change a node, but it is no cause of a known fault
     fallen = None if query.metrics else search.fallen(Confidence.INFERRED)
-    return search.grown() or search.harmful_now() or fallen or search.present()
+    return search.grown() or search.harmful_now() or fallen or search.nobody()
 
 
 def find_victims(metrics: Sequence[str], comparison: Comparison) -> tuple[str, ...]:
@@ -158,13 +163,15 @@ class _Search:
             if each.table is table and each.growth.gain >= _LEAST_PART * foremost.gain
         ]  # fmt: skip
         same.sort(key=self._merit, reverse=True)
-        sure = None if self._explains(table.metric) else Confidence.INFERRED
         # most of the growth belongs to no subject that is counted: these may only be part of it
         is_rest = table.elsewhere() > sum(each.growth.gain for each in same)
+        inferred = is_rest or not self._explains(table.metric)
+        if self.comparison.is_young and (inferred or self._is_inferred(foremost, table.metric)):
+            return None  # who explains it may not have been read yet
         return self._named(
             table.metric,
             [
-                (change, Confidence.INFERRED if is_rest or not growth.early else sure)
+                (change, Confidence.INFERRED if inferred or not growth.early else None)
                 for _, growth in same
                 for change in growth.changes
             ],
@@ -199,6 +206,12 @@ class _Search:
             first.metric, [(change, inferred) for table, change in lost if table is first]
         )
 
+    def nobody(self) -> NamedSubjects:
+        """Return who is only there; not in the first seconds, when the culprit may not be read."""
+        if self.comparison.is_young and any(table.was_read for table in self.tables):
+            return NamedSubjects(undecided=True)
+        return self.present()
+
     def present(self) -> NamedSubjects:
         """Return the pods that run on the node, largest share first: nothing else is known."""
         table = next((each for each in self.tables if each.has_values), None)
@@ -227,8 +240,18 @@ class _Search:
         )
 
     def _explains(self, metric: str) -> bool:
-        """Return whether growth of a metric may be the cause of a fault, and not its effect."""
+        """Return whether growth of a metric may be the cause of a fault, and not its effect.
+
+        Where the level of a metric is the fault, another metric only changed with it.
+        """
+        if self.query.levels:
+            return metric in self.query.levels
         return bool(self.query.metrics) or metric not in _SUFFERED
+
+    def _is_inferred(self, growth: Growth, metric: str) -> bool:
+        """Return whether nothing measures the part of a subject."""
+        key, directory = growth.changes[0].key, self.comparison.directory
+        return _confidence(key, metric, self.query, directory) is Confidence.INFERRED
 
     def _is_asked(self, changes: Sequence[Change]) -> bool:
         asked = self._asked

@@ -114,7 +114,7 @@ class SubjectHistory:
         if not rows:
             return None
         means = subject_means(rows, self.directory(), metrics)
-        return Comparison(self.directory(), reference, means, onset)
+        return Comparison(self.directory(), reference, means, onset, self._is_young(reference))
 
     def seconds(self, first_ns: int, last_ns: int) -> tuple[int, ...]:
         """Return the starts of the seconds in memory from ``first_ns`` until ``last_ns``."""
@@ -137,6 +137,11 @@ class SubjectHistory:
             now_ns = self._rows[-1].start_ns if self._rows else 0
             self._directory = Directory(self._subjects.current(now_ns))
         return self._directory
+
+    def _is_young(self, reference: SubjectReference) -> bool:
+        """Return whether the first seconds of a case are not over yet."""
+        over_ns = reference.end_ns + (MARGIN_S + ONSET_S) * NS_PER_SECOND
+        return self._rows[-1].start_ns + NS_PER_SECOND < over_ns
 
     def _between(self, first_ns: int, last_ns: int) -> list[Row]:
         late = itertools.dropwhile(lambda row: row.start_ns < first_ns, self._rows)

@@ -1,4 +1,4 @@
-"""Counters of subjects over some seconds: the mean of each one, and its level in the busier half.
+"""Counters of subjects over some seconds: the mean of each one, and of its busiest seconds.
 
 A value that was not read counts for nothing.  A subject without a channel used 0 in that second if
 it had not started yet, had ended, or was never announced.  An announced subject that was alive then
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reveal_analyzer.arrays import Bools, Floats, Indices
+from reveal_analyzer.arrays import Bools, Floats, Indices, Ints
 from reveal_analyzer.derive.columns import in_catalogue
 from reveal_analyzer.subjects.directory import Directory, SubjectKey, is_process_group
 from reveal_analyzer.subjects.shares import ChannelIndices, host_indices, host_value
@@ -24,16 +24,33 @@ from reveal_contract.channels import Channel
 from reveal_contract.metric import Scope
 
 Counter = tuple[str, SubjectKey]  # a metric of a subject
+PEAK_S = 2  # the least evidence that names a culprit by growth is about as long
 
 
 class Level(NamedTuple):
-    """What a subject uses of a metric: on average, and in the busier half of the seconds."""
+    """What a subject uses of a metric.
+
+    ``mean`` is over all seconds, ``high`` over the busier half of them, and ``peak`` over the two
+    busiest ones.
+    """
 
     mean: float
     high: float
+    peak: float
+
+    def busiest(self, count: int, seconds: int) -> float:
+        """Return the most that the mean of ``count`` of the ``seconds`` seconds can be.
+
+        All of a few seconds may be in one burst of a job; its busier half says nothing of them.
+        """
+        if count <= PEAK_S:
+            return max(self.high, self.peak)
+        # no seconds together have more than the busier half has
+        half = (seconds + 1) // 2
+        return max(self.high, min(self.peak, self.high * half / count))
 
 
-NOTHING = Level(0.0, 0.0)
+NOTHING = Level(0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,11 +125,11 @@ def subject_means(
     for run in runs:
         series.add(run)
     values = series.values(rows)
-    means, highs = _mean(values), _busier_half(values)
+    means, highs, peaks = _mean(values), _busier_half(values), _peak(values)
     levels: dict[str, dict[SubjectKey, Level]] = {}
     for (metric, key), column in series.columns.items():
         if not np.isnan(means[column]):
-            level = Level(float(means[column]), float(highs[column]))
+            level = Level(*(float(each[column]) for each in (means, highs, peaks)))
             levels.setdefault(metric, {})[key] = level
     return SubjectMeans(levels, _host_means(runs, metrics), len(rows), rows[-1].start_ns)
 
@@ -202,12 +219,23 @@ def _mean(values: Floats) -> Floats:
 def _busier_half(values: Floats) -> Floats:
     """Return the mean of the larger half of the values of each column."""
     counts = (~np.isnan(values)).sum(axis=0)
+    return _largest(values, counts, counts - counts // 2)
+
+
+def _peak(values: Floats) -> Floats:
+    """Return the mean of the two largest values of each column."""
+    counts = (~np.isnan(values)).sum(axis=0)
+    return _largest(values, counts, np.minimum(counts, PEAK_S))
+
+
+def _largest(values: Floats, counts: Ints, taken: Ints) -> Floats:
+    """Return the mean of the ``taken`` largest of the ``counts`` values of each column."""
     ordered = np.nan_to_num(np.sort(values, axis=0))  # NaN is sorted to the end
     rank = np.arange(len(values))[:, np.newaxis]
-    larger = (rank >= counts // 2) & (rank < counts)
+    larger = (rank >= counts - taken) & (rank < counts)
     sums: Floats = np.where(larger, ordered, 0.0).sum(axis=0)
-    highs: Floats = sums / np.maximum(larger.sum(axis=0), 1)
-    return highs
+    largest: Floats = sums / np.maximum(taken, 1)
+    return largest
 
 
 def _host_means(runs: Iterable[Run], metrics: Collection[str]) -> dict[str, float]:

@@ -15,6 +15,7 @@ class NamedSubjects:
     """Subjects as a finding lists them: pods, and all others; shares are of ``metric``.
 
     ``foremost`` is the subject that explains most, whichever list it is in.
+    ``undecided``: nobody is named yet, because the case is too young to tell.
     """
 
     pods: tuple[Pod, ...] = ()
@@ -22,6 +23,7 @@ class NamedSubjects:
     metric: str = ""
     foremost: SubjectKey | None = None
     first: str = ""  # the name of the foremost culprit; empty if there is none
+    undecided: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -33,7 +35,7 @@ class NamedSubjects:
     def identities(self) -> tuple[object, ...]:
         """What a reader of the finding acts on: the foremost culprit, and which pods there are."""
         pods = tuple((pod.namespace, pod.name, pod.uid) for pod in self.pods)
-        return self.first, pods[:1], frozenset(pods)
+        return self.first, pods[:1], frozenset(pods), self.undecided
 
     @property
     def culprits(self) -> tuple[str, ...]:

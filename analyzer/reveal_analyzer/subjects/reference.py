@@ -6,6 +6,7 @@ case may be.  It can be saved and restored, so that a restart does not lose it.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -42,7 +43,7 @@ class SubjectReference:
         for key, level in self.means.of(metric).items():
             now = directory.current(key, self.end_ns)
             known = levels.get(now, NOTHING)
-            levels[now] = Level(known.mean + level.mean, known.high + level.high)
+            levels[now] = Level(*map(operator.add, known, level))
         return levels
 
     def level_of_absent(self, metric: str, key: SubjectKey, directory: Directory) -> Level | None:
@@ -51,11 +52,16 @@ class SubjectReference:
         It used nothing if it started later.  An announced subject that is older was not measured.
         One that was never announced appears as soon as it uses something.
         """
-        if directory.started_after(key, self.end_ns):
+        if directory.started_after(key, self._last_ns):
             return NOTHING
         if directory.identity(key) is not None or self.means.seconds < _LEAST_SECONDS:
             return None
         return NOTHING if is_process_group(key) or self.means.of(metric) else None
+
+    @property
+    def _last_ns(self) -> int:
+        """The last second that counts: those of other cases, and of a gap, are left out."""
+        return min(self.end_ns, self.means.last_ns) if self.means.seconds else self.end_ns
 
     def save(self) -> dict[str, StateValue]:
         """Return the reference as a state tree."""
@@ -74,17 +80,16 @@ def save_means(means: SubjectMeans) -> dict[str, StateValue]:
     """
     keys = list(dict.fromkeys(key for levels in means.levels.values() for key in levels))
     index = {key: number for number, key in enumerate(keys)}
-    shape = len(means.levels), len(keys)
-    mean, high = (np.full(shape, np.nan) for _ in range(2))
+    values = np.full((len(Level._fields), len(means.levels), len(keys)), np.nan)
     for row, levels in enumerate(means.levels.values()):
         for key, level in levels.items():
-            mean[row, index[key]], high[row, index[key]] = level
+            values[:, row, index[key]] = level
+    arrays = zip(Level._fields, np.arcsinh(values).astype(np.float16), strict=True)
     return {
         "metrics": list(means.levels),
         "instances": [key.instance for key in keys],
         "uids": [key.uid for key in keys],
-        "mean": np.arcsinh(mean).astype(np.float16),
-        "high": np.arcsinh(high).astype(np.float16),
+        **dict(arrays),
         "host": dict(means.host),
         "seconds": means.seconds,
         "last_ns": means.last_ns,
@@ -97,23 +102,24 @@ def restore_means(tree: StateTree) -> SubjectMeans:
     if len(instances) != len(uids):
         raise StateError("'instances' and 'uids' differ in length")
     shape = len(metrics), len(instances)
-    mean, high = (array(tree, name, np.float64, shape) for name in ("mean", "high"))
-    known = ~np.isnan(mean)
-    if np.abs(mean[known]).max(initial=0) > _MOST or not (np.abs(high[known]) <= _MOST).all():
-        raise StateError("'mean' and 'high' are too large")
+    # an earlier version saved no peak
+    peak = "peak" if "peak" in tree else "high"
+    values = np.stack([array(tree, name, np.float64, shape) for name in ("mean", "high", peak)])
+    known = ~np.isnan(values[0])
+    if not (np.abs(values[:, known]) <= _MOST).all():
+        raise StateError("'mean', 'high' and 'peak' are not all within bounds")
     keys = [SubjectKey(*each) for each in zip(instances, uids, strict=True)]
-    levels = {
-        metric: _levels(keys, np.sinh(mean[row]), np.sinh(high[row]))
-        for row, metric in enumerate(metrics)
-    }
+    used = np.sinh(values)
+    levels = {metric: _levels(keys, used[:, row]) for row, metric in enumerate(metrics)}
     hosts = section(tree, "host")
     host = {metric: number(hosts, metric) for metric in hosts}
     return SubjectMeans(levels, host, integer(tree, "seconds"), integer(tree, "last_ns"))
 
 
-def _levels(keys: Sequence[SubjectKey], mean: Floats, high: Floats) -> dict[SubjectKey, Level]:
+def _levels(keys: Sequence[SubjectKey], values: Floats) -> dict[SubjectKey, Level]:
+    """Return the levels of ``values``, (fields, subjects)."""
     return {
-        key: Level(float(mean[column]), float(high[column]))
+        key: Level(*map(float, values[:, column]))
         for column, key in enumerate(keys)
-        if not np.isnan(mean[column])
+        if not np.isnan(values[0, column])
     }

@@ -19,6 +19,7 @@ from reveal_contract.finding import FindingChange, FindingUpdate
 from reveal_contract.metric import Kind, Subsystem
 from reveal_contract.subjects import Identity, SubjectKind
 from reveal_contract.time_units import NS_PER_SECOND
+from support.subject_timeline import CPU, SubjectTimeline, cpus, ns, pod
 
 RULES = {rule.name: rule for rule in load()}
 
@@ -175,3 +176,59 @@ def test_a_disk_that_disappears_during_its_fault_leaves_claim_and_evidence() -> 
     assert closed.claim == "Requests to a disk took 400 ms each"
     assert closed.evidence
     assert {line.instance for line in closed.evidence} == {"nvme1n1"}
+
+
+class Storm:
+    """A node with a job of 2 CPUs; while ``hog`` uses 4 more there is a storm of task switches."""
+
+    def __init__(self) -> None:
+        self.node = SubjectTimeline(pod("trainer"), pod("hog"))
+        channel = Channel("cpu.context_switches", "", Kind.COUNTER)
+        self.plan = column_plan(ChannelTable((channel,), ()))
+        rule = RULES["ContextSwitchStorm"]
+        self.switches = [c.metric.name == channel.metric for c in self.plan.columns]
+        column = self.plan.columns[self.switches.index(True)]
+        self.match = SignatureMatch(rule, (column,))
+        self.tracker = FindingTracker("n1", list(RULES.values()), self.node.history, lambda: ())
+        self.play(100, storm=False)
+
+    def play(self, seconds: int, *, storm: bool, read: bool = True) -> list[FindingUpdate]:
+        """Return the updates of some seconds; without ``read`` the hog has no counters."""
+        hog = 4.0 * storm
+        used = {"trainer": 2.0, "hog": hog if read else float("nan")}
+        matches = [self.match] * storm
+        width = len(self.plan.columns)
+        values, still = 9e4 * storm * np.array(self.switches), np.zeros((2, width))
+        updates = []
+        for _ in range(seconds):
+            self.node.play(1, cpus(**used) | {("cpu.run_time", ""): (2.0 + hog) * CPU})
+            start_ns = ns(self.node.now - 1)
+            observed = ObservedSecond(start_ns, self.plan, values, still, still[0], still[0])
+            updates += self.tracker.update(SecondVerdict(start_ns, {}, matches, matches), observed)
+        return updates
+
+
+def test_a_finding_opens_before_its_culprit_is_read_and_names_it_then() -> None:
+    storm = Storm()
+    (opened,) = storm.play(2, storm=True, read=False)
+    assert opened.change is FindingChange.OPENED
+    assert (opened.finding.pods, opened.finding.subjects) == ((), ())
+    assert opened.finding.claim.endswith(" (culprit not known yet)")
+    (named,) = storm.play(10, storm=True)
+    assert named.change is FindingChange.CHANGED
+    assert named.finding.claim.endswith(" (ml/hog)")
+    assert named.finding.last_observed_ns - opened.finding.last_observed_ns == 2 * NS_PER_SECOND
+
+
+def test_only_the_first_claim_states_that_no_culprit_is_known() -> None:
+    opened, later = Storm().play(12, storm=True, read=False)
+    assert later.finding.claim == opened.finding.claim.removesuffix(" (culprit not known yet)")
+    assert later.finding.claim != opened.finding.claim
+
+
+def test_a_fault_that_lasted_is_no_reference_of_the_next_finding() -> None:
+    storm = Storm()
+    storm.play(100, storm=True)
+    storm.play(15, storm=False)
+    again = storm.play(8, storm=True)
+    assert again[-1].finding.claim.endswith(" (ml/hog)")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -215,3 +217,16 @@ def test_levels_of_another_shape_or_without_bounds_are_refused() -> None:
     for damage in ({"mean": np.zeros((1, 1))}, {"high": np.full((1, 2), np.inf)}, {"uids": []}):
         with pytest.raises(StateError):
             SubjectReference.restore(tree | {"means": dict(means) | damage})
+
+
+def test_the_culprit_of_another_case_succeeds_no_other_culprit() -> None:
+    node = SubjectTimeline(pod("first"), pod("second"))
+    node.play(100, cpus(first=0.1, second=0.1))
+    node.play(70, cpus(first=4.0, second=0.1))
+    case = node.case(100)
+    assert node.look(case, CPU_TIME).first == "ml/first"
+    node.play(30, cpus(first=0.1, second=4.0))
+    others = replace(CPU_TIME, others=frozenset({"ml/second"}))
+    assert node.look(case, others).first == "ml/first"
+    assert case.notes == ()
+    assert node.look(case, CPU_TIME).first == "ml/second"
