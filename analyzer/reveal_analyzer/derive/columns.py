@@ -23,6 +23,7 @@ from reveal_contract import catalogue
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Capacity, Harm, Kind, Metric, Scope
 
+COLUMN_SETS = 64  # of which caches keep what follows: nodes of one kind have the same
 LEVEL, CHANGE = "mean", "mean_change"
 LARGEST, TOTAL = "maximum", "sum_values"
 # the collector's own metrics, and the samples of step times, whose level means nothing
@@ -54,6 +55,22 @@ class Column:
         return Harm.NEITHER if self.feature == CHANGE else self.metric.harm
 
 
+@dataclass(frozen=True)
+class ColumnSet:
+    """The columns of a plan; sets with the same labels are equal, so that nodes share what follows.
+
+    Nodes of one kind have the same columns and different pods, so their plans differ.
+    """
+
+    labels: tuple[str, ...]
+    columns: tuple[Column, ...] = field(compare=False, repr=False)
+
+    @cached_property
+    def by_metric(self) -> Mapping[str, Sequence[int]]:
+        """Return the indices of the columns of each metric."""
+        return indices_by_metric(self.columns)
+
+
 @dataclass(frozen=True, eq=False)
 class ColumnPlan:
     """How the columns of a table are made from its channels; a plan equals only itself.
@@ -74,13 +91,18 @@ class ColumnPlan:
         return self.recipe.scale
 
     @cached_property
-    def labels(self) -> tuple[str, ...]:
-        return tuple(column.label for column in self.columns)
+    def column_set(self) -> ColumnSet:
+        """Return the columns, as one object for all plans that have the same."""
+        return _interned(ColumnSet(tuple(column.label for column in self.columns), self.columns))
 
-    @cached_property
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return self.column_set.labels
+
+    @property
     def by_metric(self) -> Mapping[str, Sequence[int]]:
         """Return the indices of the columns of each metric."""
-        return indices_by_metric(self.columns)
+        return self.column_set.by_metric
 
     @property
     def first_derived(self) -> int:
@@ -103,6 +125,11 @@ class ColumnPlan:
             np.concatenate([columns, np.repeat(losses, counters.size)]),
             np.concatenate([channels, np.tile(counters, count)]),
         )
+
+
+@lru_cache(maxsize=COLUMN_SETS)
+def _interned(columns: ColumnSet) -> ColumnSet:
+    return columns
 
 
 _SHARED: OrderedDict[bytes, ColumnPlan] = OrderedDict()
@@ -177,6 +204,8 @@ def indices_by_metric(columns: Iterable[Column]) -> dict[str, list[int]]:
 
 def previous_indices(labels: Sequence[str], previous: Sequence[str]) -> NDArray[np.intp]:
     """Return the index of each label among the previous ones, -1 where it is new."""
+    if labels == previous:
+        return np.arange(len(labels))
     old = {label: index for index, label in enumerate(previous)}
     return np.array([old.get(label, -1) for label in labels], np.intp)
 
@@ -219,8 +248,34 @@ def folds(folded: Sequence[tuple[str, Sequence[int]]]) -> Folds:
     )
 
 
+@dataclass(frozen=True)
+class ColumnQuanta:
+    """The amount of each column that begins to matter, on a node whose size is 1 in all respects.
+
+    ``capacity`` is what it grows with: an index into absolute, memory, CPUs.
+    """
+
+    amounts: NDArray[np.float64]
+    halved: NDArray[np.float64]
+    capacity: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, columns: Sequence[Column]) -> ColumnQuanta:
+        """Return those of some columns; of a change it is half."""
+        numbers = {Capacity.ABSOLUTE: 0, Capacity.MEMORY: 1, Capacity.CPUS: 2}
+        return cls(
+            np.array([column.metric.quantum for column in columns], np.float64),
+            np.array([0.5 if column.feature == CHANGE else 1.0 for column in columns]),
+            np.array([numbers[column.metric.capacity] for column in columns], np.intp),
+        )
+
+    def scaled(self, memory_bytes: float, cpus: int) -> NDArray[np.float64]:
+        """Return the amounts on a node of this size."""
+        size = np.array([1.0, memory_bytes, float(cpus)])
+        scaled: NDArray[np.float64] = self.halved * (self.amounts * size[self.capacity])
+        return scaled
+
+
 def quanta(columns: Sequence[Column], memory_bytes: float, cpus: int) -> NDArray[np.float64]:
     """Return the amount of each column that begins to matter on a node of this size."""
-    capacity = {Capacity.ABSOLUTE: 1.0, Capacity.MEMORY: memory_bytes, Capacity.CPUS: float(cpus)}
-    halved = np.array([0.5 if column.feature == CHANGE else 1.0 for column in columns])
-    return halved * [column.metric.quantum * capacity[column.metric.capacity] for column in columns]
+    return ColumnQuanta.of(columns).scaled(memory_bytes, cpus)

@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from reveal_analyzer.derive.channel_index import indices_of
 from reveal_contract.channels import Channel
 
 USAGE, TASKS, RECEIVED = "cpu.subject.usage", "cpu.subject.tasks", "network.subject.rx_packets"
@@ -167,4 +168,4 @@ def _counters(channels: Sequence[Channel]) -> dict[str, tuple[int, ...]]:
 
 
 def _by_instance(channels: Sequence[Channel], metric: str) -> dict[str, int]:
-    return {c.instance: index for index, c in enumerate(channels) if c.metric == metric}
+    return {channels[index].instance: index for index in indices_of(channels, metric)}

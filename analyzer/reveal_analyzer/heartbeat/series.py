@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from reveal_analyzer.arrays import Floats, Indices
+from reveal_analyzer.derive.channel_index import indices_of
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.wire import Message
 
@@ -56,19 +57,20 @@ class SeriesPlan:
 
 def plan(table: ChannelTable, leave_out: Callable[[Channel], bool] | None = None) -> SeriesPlan:
     """Return the plan of a channel table without the channels that ``leave_out`` selects."""
-    fast, slow = (
-        [(i, channel) for i, channel in enumerate(channels)
-         if not (leave_out and leave_out(channel))]
-        for channels in (table.fast, table.slow)
-    )  # fmt: skip
-    clocks = [(i, channel) for i, channel in fast if channel.metric == USAGE and channel.instance]
+
+    def of(channels: tuple[Channel, ...], *metrics: str) -> list[tuple[int, Channel]]:
+        indices = (index for metric in metrics for index in indices_of(channels, metric))
+        found = ((index, channels[index]) for index in indices)
+        return [each for each in found if not (leave_out and leave_out(each[1]))]
+
+    clocks = [(i, channel) for i, channel in of(table.fast, USAGE) if channel.instance]
     return SeriesPlan(
         subjects=tuple(channel.instance for _, channel in clocks),
         usage=np.array([i for i, _ in clocks], np.intp),
         scales=np.array([channel.scale / 1e9 for _, channel in clocks]),
-        fine=_fine(fast),
-        own=_own(slow),
-        host=_host(fast),
+        fine=_fine(of(table.fast, FINE)),
+        own=_own(of(table.slow, *HOST_METRICS)),
+        host=_host(of(table.fast, *HOST_METRICS.values())),
     )
 
 
@@ -77,7 +79,7 @@ def _fine(fast: Channels) -> dict[str, Indices]:
     found: dict[str, dict[int, int]] = {}
     for index, channel in fast:
         subject, _, number = channel.instance.rpartition("#")
-        if channel.metric == FINE and number.isdigit():
+        if number.isdigit():
             found.setdefault(subject, {})[int(number)] = index
     return {
         subject: np.array([columns[number] for number in sorted(columns)], np.intp)
@@ -88,16 +90,14 @@ def _fine(fast: Channels) -> dict[str, Indices]:
 def _own(slow: Channels) -> dict[str, dict[str, int]]:
     own: dict[str, dict[str, int]] = {}
     for index, channel in slow:
-        if channel.metric in HOST_METRICS:
-            own.setdefault(channel.instance, {})[channel.metric] = index
+        own.setdefault(channel.instance, {})[channel.metric] = index
     return own
 
 
 def _host(fast: Channels) -> dict[str, Indices]:
     found: dict[str, list[int]] = {}
     for index, channel in fast:
-        if channel.metric in HOST_METRICS.values():
-            found.setdefault(channel.metric, []).append(index)
+        found.setdefault(channel.metric, []).append(index)
     return {metric: np.array(columns, np.intp) for metric, columns in found.items()}
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from reveal_analyzer.arrays import Bools, Floats, Indices
-from reveal_analyzer.derive.columns import LEVEL, TOTAL, Column, ColumnPlan
+from reveal_analyzer.derive.columns import LEVEL, TOTAL, Column, ColumnPlan, ColumnSet
 from reveal_analyzer.hypotheses.column_stats import columns_of
 from reveal_analyzer.hypotheses.model import CertainSignature, Condition
 from reveal_contract.metric import Scope
@@ -64,11 +64,11 @@ class Met:
     value: float
 
 
-def bind(certain: CertainSignature, plan: ColumnPlan) -> BoundSignature | None:
-    """Bind a signature to a plan; return None if the node has not all metrics it needs."""
+def bind(certain: CertainSignature, columns: ColumnSet) -> BoundSignature | None:
+    """Bind a signature to columns; return None if the node has not all metrics it needs."""
 
     def available(all_of: Sequence[Condition]) -> list[BoundCondition]:
-        bound = (_bind_condition(condition, plan) for condition in all_of)
+        bound = (_bind_condition(condition, columns) for condition in all_of)
         return [condition for condition in bound if condition is not None]
 
     signature = BoundSignature(
@@ -79,19 +79,16 @@ def bind(certain: CertainSignature, plan: ColumnPlan) -> BoundSignature | None:
     return None if certain.any and not signature.any else signature
 
 
-def _bind_condition(condition: Condition, plan: ColumnPlan) -> BoundCondition | None:
-    columns = columns_of(plan, condition.metric, condition.feature, condition.instance)
+def _bind_condition(condition: Condition, of: ColumnSet) -> BoundCondition | None:
+    columns = columns_of(of, condition.metric, condition.feature, condition.instance)
     if not columns.size:
         return None
     if not condition.ratio_to:
         return BoundCondition(condition, columns, None)
-    divisors = {
-        plan.columns[index].instance: index for index in columns_of(plan, condition.ratio_to)
-    }
+    instances = [column.instance for column in of.columns]
+    divisors = {instances[index]: index for index in columns_of(of, condition.ratio_to)}
     pairs = [
-        (index, divisors[plan.columns[index].instance])
-        for index in columns
-        if plan.columns[index].instance in divisors
+        (index, divisors[instances[index]]) for index in columns if instances[index] in divisors
     ]
     if not pairs:
         return None

@@ -9,15 +9,15 @@ from functools import cached_property
 import numpy as np
 
 from reveal_analyzer.arrays import Floats, Indices
-from reveal_analyzer.derive.columns import CHANGE, Column, ColumnPlan, indices_by_metric
+from reveal_analyzer.derive.columns import CHANGE, Column, ColumnSet, indices_by_metric
 from reveal_analyzer.hypotheses.model import Expectation, HypothesisRule
 
 FULL_EXCESS = 6.0  # spreads outside the baseline at which an expectation is fully met
 
 
-def columns_of(plan: ColumnPlan, metric: str, feature: str = "", instance: str = "") -> Indices:
+def columns_of(of: ColumnSet, metric: str, feature: str = "", instance: str = "") -> Indices:
     """Return the indices of a metric's columns; without a feature all but its rate of change."""
-    columns, indices = plan.columns, plan.by_metric.get(metric, ())
+    columns, indices = of.columns, of.by_metric.get(metric, ())
     return np.array(
         [index for index in indices if _fits(columns[index], feature, instance)], np.intp
     )

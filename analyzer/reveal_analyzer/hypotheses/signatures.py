@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 
 from reveal_analyzer.arrays import Floats, Indices
-from reveal_analyzer.derive.columns import Column, ColumnPlan
+from reveal_analyzer.derive.columns import COLUMN_SETS, Column, ColumnPlan, ColumnSet
 from reveal_analyzer.hypotheses.bound_signature import (
     BoundCondition,
     BoundSignature,
@@ -26,7 +27,7 @@ from reveal_analyzer.hypotheses.bound_signature import (
     met_by,
     without_exclusions,
 )
-from reveal_analyzer.hypotheses.model import HypothesisRule
+from reveal_analyzer.hypotheses.model import CertainSignature, HypothesisRule
 from reveal_analyzer.kernels import backend, conditions
 from reveal_analyzer.state.tree import StateTree, array, integer, sections, text
 from reveal_contract.time_units import NS_PER_SECOND
@@ -76,11 +77,12 @@ class SignatureMatcher:
 
     def __init__(self, rules: Sequence[HypothesisRule]) -> None:
         self._rules = [(rule, rule.certain) for rule in rules if rule.certain]
+        self._certain = _Signatures(tuple(certain for _, certain in self._rules))
         self._numbers = {rule.name: number for number, (rule, _) in enumerate(self._rules)}
         self._now_ns = 0
         self._met: dict[CaseKey, deque[int]] = {}  # the last times at which it matched
         self._plan: ColumnPlan | None = None
-        self._bound: list[BoundSignature | None] = []
+        self._bound: Sequence[BoundSignature | None] = ()
         self._prefilter = _Prefilter.of([])
 
     def save(self) -> StateTree:
@@ -117,8 +119,7 @@ class SignatureMatcher:
         """
         if plan is not self._plan:
             self._plan = plan
-            self._bound = [bind(certain, plan) for _, certain in self._rules]
-            self._prefilter = _Prefilter.of(self._bound)
+            self._bound, self._prefilter = _bound(self._certain, plan.column_set)
         self._advance(inputs.start_ns)
         candidates = self._prefilter.candidates(inputs)
         if kept:
@@ -226,6 +227,29 @@ class _Prefilter:
             self.entries, inputs.values, inputs.highest, float(inputs.cpus)
         )
         return sorted(set(self.owner[met].tolist())) if met.size else []
+
+
+class _Signatures:
+    """Signatures of one process, known by identity: to hash all their conditions takes long."""
+
+    def __init__(self, members: tuple[CertainSignature, ...]) -> None:
+        self.members = members
+        self._ids = tuple(map(id, members))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Signatures) and self._ids == other._ids
+
+    def __hash__(self) -> int:
+        return hash(self._ids)
+
+
+@lru_cache(maxsize=COLUMN_SETS)
+def _bound(
+    signatures: _Signatures, columns: ColumnSet
+) -> tuple[Sequence[BoundSignature | None], _Prefilter]:
+    """Return the signatures bound to columns, for all nodes that have these."""
+    bound = tuple(bind(certain, columns) for certain in signatures.members)
+    return bound, _Prefilter.of(bound)
 
 
 def _divisors_or_none(bound: BoundCondition) -> Indices:

@@ -65,7 +65,8 @@ class SavedColumns:
     @property
     def active(self) -> tuple[str, ...]:
         """Return the labels of the columns that are not constant."""
-        return tuple(self.labels[index] for index in np.flatnonzero(~self.constant))
+        labels = self.labels
+        return tuple([labels[index] for index in np.flatnonzero(~self.constant).tolist()])
 
     def fits(self, second: Second) -> bool:
         """Return whether the node has about the size that it had."""
@@ -110,7 +111,8 @@ class ConstantColumns:
     @property
     def labels(self) -> tuple[str, ...]:
         """Return the labels of the active columns."""
-        return tuple(self.plan.labels[index] for index in self.active)
+        labels = self.plan.labels
+        return tuple([labels[index] for index in self.active.tolist()])
 
     @property
     def scaled_levels(self) -> Floats32:

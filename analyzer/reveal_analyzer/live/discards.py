@@ -16,6 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from reveal_analyzer.arrays import Indices
+from reveal_analyzer.derive.channel_index import indices_of
 from reveal_analyzer.derive.deriver import Second
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Subsystem
@@ -59,8 +60,7 @@ class Discards:
 
 
 def _indices(channels: Sequence[Channel], metric: str) -> Indices:
-    found = [index for index, channel in enumerate(channels) if channel.metric == metric]
-    return np.array(found, np.intp)
+    return np.array(indices_of(channels, metric), np.intp)
 
 
 def _seconds(second: Second, indices: Indices) -> float:

@@ -17,7 +17,7 @@ from reveal_analyzer.kernels.order_statistics import RankedValues
 from reveal_analyzer.live.column_map import ColumnMap, flagged, positions
 from reveal_analyzer.live.packing import pack_quantiles, unpack_quantiles
 from reveal_analyzer.live.ranges import Ranges, selected_ranks, spread_floors
-from reveal_analyzer.live.resampling import QUANTILES, resample
+from reveal_analyzer.live.resampling import QUANTILES, ascending, resample, shuffled
 from reveal_analyzer.live.settings import LiveSettings
 from reveal_analyzer.state.tree import StateTree, array, finite_array, integer
 
@@ -216,9 +216,22 @@ class History:
         shape = QUANTILES, self._rows[0].size, columns
         base = finite_array(tree, "middle", np.float32, (columns,))
         quantiles = unpack_quantiles(base, array(tree, "quantiles", np.int16, shape))
+        np.maximum.accumulate(quantiles, axis=-1, out=quantiles)  # whatever the bytes were
         self._start(columns)
         self._levels[:] = quantiles[:, 0, 0]
         self._stored = min(count, self._settings.keep)
         varying = np.flatnonzero((quantiles != quantiles[:, :1, :1]).any(axis=(1, 2)))
         if varying.size:
-            self.restore(varying, quantiles[varying])
+            self._fill(varying, quantiles[varying])
+
+    def _fill(self, varying: Indices, quantiles: Floats32) -> None:
+        """Start with the history of the columns that vary; its values at the ranks are known."""
+        count, values = self._stored, ascending(quantiles, self._stored)
+        ranked = RankedValues.unknown(varying.size, self.rows, QUANTILES)
+        ordered = values.reshape(-1, count)
+        backend.current().read_ranks(ordered, selected_ranks(count), ranked)
+        self._varying, self._ranked = varying, ranked
+        self._kept = shuffled(values)
+        if count < self._settings.keep:
+            unused = np.zeros((*values.shape[:2], self._settings.keep - count), np.float32)
+            self._kept = np.concatenate([self._kept, unused], axis=-1)

@@ -13,12 +13,13 @@ reported although nobody waits yet.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from reveal_analyzer.arrays import Floats, Indices
+from reveal_analyzer.derive.channel_index import indices_by_metric
 from reveal_analyzer.derive.deriver import Second
 from reveal_analyzer.state.tree import StateTree, array, integer, texts
 from reveal_contract.channels import Channel
@@ -136,14 +137,12 @@ class JobStarts:
 
 
 def _work_channels(channels: Sequence[Channel]) -> dict[Subsystem, _WorkChannels]:
-    by_metric: dict[str, list[int]] = {}
-    for index, channel in enumerate(channels):
-        by_metric.setdefault(channel.metric, []).append(index)
+    by_metric = indices_by_metric(channels)
     result = {}
     for subsystem, metrics in _WORK.items():
         work = [index for metric in metrics for index in by_metric.get(metric, ())]
-        pressure = by_metric.get(_PRESSURE[subsystem], [])
-        queues = by_metric.get(_QUEUE, []) if subsystem is Subsystem.STORAGE else []
+        pressure = [*by_metric.get(_PRESSURE[subsystem], ())]
+        queues = [*by_metric.get(_QUEUE, ())] if subsystem is Subsystem.STORAGE else []
         if work and pressure:
             reads = _read_channels(channels, by_metric)
             result[subsystem] = _WorkChannels(
@@ -157,7 +156,7 @@ def _work_channels(channels: Sequence[Channel]) -> dict[Subsystem, _WorkChannels
 
 
 def _read_channels(
-    channels: Sequence[Channel], by_metric: dict[str, list[int]]
+    channels: Sequence[Channel], by_metric: Mapping[str, Sequence[int]]
 ) -> _ReadChannels | None:
     counts, sizes = (
         {channels[index].instance: index for index in by_metric.get(metric, ())}

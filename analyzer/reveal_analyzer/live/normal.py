@@ -74,7 +74,8 @@ class NormalLevels:
             active = positions >= 0
             own[:, active] = baseline.own_excess[1][:, positions[active]]
             highest, middle = self.highest[columns], self.baseline[columns]
-        labels = tuple(state.plan.labels[column] for column in columns)
+        all_labels = state.plan.labels
+        labels = tuple(all_labels[column] for column in columns.tolist())
         return ColumnReference(
             labels, self.bounds(state, columns), own, highest, middle, baseline.thresholds
         )

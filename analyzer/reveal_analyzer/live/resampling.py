@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 
@@ -13,25 +14,40 @@ QUANTILES = 7  # values at the ranks of ``ranges.selected_ranks``
 _SEED = 28
 
 
-def resample(quantiles: Floats32, count: int) -> Floats32:
-    """Return (..., count) values whose values at the selected ranks are (..., 7) ``quantiles``.
+def ascending(quantiles: Floats32, count: int) -> Floats32:
+    """Return (..., count) ascending values that have (..., 7) ``quantiles`` at the selected ranks.
 
-    Between the ranks they are interpolated.  Their order is random but always the same, as a
-    history in ascending order would forget one side of its range first.
+    Between the ranks they are interpolated.
     """
-    ranks = selected_ranks(count)
-    positions = np.arange(count)
-    left = np.clip(np.searchsorted(ranks, positions, side="right") - 1, 0, QUANTILES - 2)
-    width = np.maximum(ranks[left + 1] - ranks[left], 1)
-    share = ((positions - ranks[left]) / width).astype(np.float32)
-    low, high = quantiles[..., left], quantiles[..., left + 1]
-    # exact at both ends; rounding between them must not leave the order
-    ordered = np.clip(low * (np.float32(1.0) - share) + high * share, low, high)
-    result: Floats32 = np.empty_like(ordered)
-    result[..., _order(count)] = ordered
+    ranks = [*selected_ranks(count).tolist()[:-1], count]
+    result: Floats32 = np.empty((*quantiles.shape[:-1], count), np.float32)
+    last = count - 1  # the rank of the last quantile
+    for number, (first, end) in enumerate(pairwise(ranks)):
+        width = max(min(end, last) - first, 1)
+        share = (np.arange(end - first) / width).astype(np.float32)
+        low, high = quantiles[..., number, None], quantiles[..., number + 1, None]
+        values = result[..., first:end]
+        np.multiply(low, np.float32(1.0) - share, out=values)
+        values += high * share
+        # exact at both ends; rounding between them must not leave the order
+        np.maximum(values, low, out=values)
+        np.minimum(values, high, out=values)
     return result
 
 
+def shuffled(values: Floats32) -> Floats32:
+    """Return (..., count) ascending values in an order that is random but always the same.
+
+    A history in ascending order would forget one side of its range first.
+    """
+    return values.take(_positions(values.shape[-1]), axis=-1)
+
+
+def resample(quantiles: Floats32, count: int) -> Floats32:
+    """Return (..., count) values in random order whose quantiles are (..., 7) ``quantiles``."""
+    return shuffled(ascending(quantiles, count))
+
+
 @lru_cache(maxsize=8)
-def _order(count: int) -> Indices:
-    return np.random.default_rng(_SEED).permutation(count)
+def _positions(count: int) -> Indices:
+    return np.argsort(np.random.default_rng(_SEED).permutation(count))

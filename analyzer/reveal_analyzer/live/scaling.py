@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from copy import copy
+from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from reveal_analyzer.arrays import Floats, Floats32, Indices
-from reveal_analyzer.derive.columns import Column, quanta
+from reveal_analyzer.derive.columns import COLUMN_SETS, Column, ColumnQuanta, ColumnSet
 from reveal_analyzer.derive.deriver import Second
 from reveal_analyzer.kernels import live
 from reveal_analyzer.kernels.live import MetricGroups
@@ -19,6 +20,7 @@ from reveal_contract.metric import Harm, Subsystem
 _MEMORY_UNKNOWN = 16 << 30  # bytes
 _ACTIVITY_SHARE = 0.75  # of the least threshold
 _SUBSYSTEMS = tuple(Subsystem)
+_SUBSYSTEM_NUMBERS = {subsystem: number for number, subsystem in enumerate(_SUBSYSTEMS)}
 _GroupKey = tuple[Subsystem, str]
 Capacity = tuple[float, int]  # bytes of memory and number of CPUs
 
@@ -29,12 +31,11 @@ class ColumnScaling:
     def __init__(
         self, second: Second, settings: LiveSettings, capacity: Capacity | None = None
     ) -> None:
-        columns = second.plan.columns
         self.memory, self.cpus = capacity or _capacity(second)
-        self._quantum = quanta(columns, self.memory, self.cpus)
-        self.weights = harm_weights(columns, settings)
-        self.subsystems: Indices = subsystem_indices(columns)
-        self._pooling = GroupPooling(columns, settings.top)
+        shared = _shared(second.plan.column_set, settings)
+        self._quantum = shared.quanta.scaled(self.memory, self.cpus)
+        self.weights, self.subsystems = shared.weights, shared.subsystems
+        self._pooling = shared.pooling
 
     @staticmethod
     def capacity_of(second: Second) -> Capacity:
@@ -84,25 +85,57 @@ class GroupPooling:
     """
 
     def __init__(self, columns: Sequence[Column], top: int) -> None:
+        numbers: dict[_GroupKey, int] = {}
         keys = [
             (column.metric.subsystem, f"{column.metric.metric_group}|{column.instance}")
             for column in columns
         ]
-        owners = Counter(owner for owner, _ in set(keys))
-        counts = [owners[subsystem] for subsystem in Subsystem]
-        self._keys = keys
-        self.groups = _groups(keys, np.clip(counts, 1, top).astype(np.float64), top)
+        # of each column its group, and of each group its subsystem
+        self._group: Indices = np.array(
+            [numbers.setdefault(key, len(numbers)) for key in keys], np.intp
+        )
+        self._owner: Indices = np.array(
+            [_SUBSYSTEM_NUMBERS[owner] for owner, _ in numbers], np.intp
+        )
+        counts = np.bincount(self._owner, minlength=len(Subsystem))
+        counted = np.clip(counts, 1, top).astype(np.float64)
+        self.groups = _groups(self._group, self._owner, counted, top)
 
     def only(self, indices: Indices) -> GroupPooling:
         """Return the pooling of these columns; a mean still counts as many groups as before."""
+        present, first, number = np.unique(
+            self._group[indices], return_index=True, return_inverse=True
+        )
+        by_appearance = np.argsort(first)
         result = copy(self)
-        result._keys = [self._keys[index] for index in indices]
-        result.groups = _groups(result._keys, self.groups.counted, self.groups.top)
+        result._group = np.argsort(by_appearance)[number]
+        result._owner = self._owner[present[by_appearance]]
+        result.groups = _groups(result._group, result._owner, self.groups.counted, self.groups.top)
         return result
 
     def scores(self, weighted: Floats32) -> dict[Subsystem, float]:
         """Return the mean of the ``top`` worst groups by subsystem; no value may be negative."""
         return by_subsystem(live.subsystem_means(weighted, self.groups))
+
+
+@dataclass(frozen=True)
+class _Shared:
+    """What follows from the columns alone, whatever the size of the node is."""
+
+    quanta: ColumnQuanta
+    weights: Floats32
+    subsystems: Indices
+    pooling: GroupPooling
+
+
+@lru_cache(maxsize=COLUMN_SETS)
+def _shared(columns: ColumnSet, settings: LiveSettings) -> _Shared:
+    return _Shared(
+        ColumnQuanta.of(columns.columns),
+        harm_weights(columns.columns, settings),
+        subsystem_indices(columns.columns),
+        GroupPooling(columns.columns, settings.top),
+    )
 
 
 def by_subsystem(means: Floats) -> dict[Subsystem, float]:
@@ -112,8 +145,7 @@ def by_subsystem(means: Floats) -> dict[Subsystem, float]:
 
 def subsystem_indices(columns: Sequence[Column]) -> Indices:
     """Return the number of each column's subsystem, in the order of ``Subsystem``."""
-    numbers = {subsystem: number for number, subsystem in enumerate(_SUBSYSTEMS)}
-    return np.array([numbers[column.metric.subsystem] for column in columns], np.intp)
+    return np.array([_SUBSYSTEM_NUMBERS[column.metric.subsystem] for column in columns], np.intp)
 
 
 def harm_weights(columns: Sequence[Column], settings: LiveSettings) -> Floats32:
@@ -134,30 +166,25 @@ def _weights(harm: Harm, weight: float) -> tuple[float, float, float] | None:
     return (0.0, weight, np.inf) if harm is Harm.LOWER else None
 
 
-def _groups(keys: Sequence[_GroupKey], counted: Floats, top: int) -> MetricGroups:
-    groups: dict[_GroupKey, list[int]] = {}
-    for index, key in enumerate(keys):
-        groups.setdefault(key, []).append(index)
-    sizes = [len(indices) for indices in groups.values()]
-    counts = Counter(owner for owner, _ in groups)
+def _groups(group: Indices, owner: Indices, counted: Floats, top: int) -> MetricGroups:
+    """Return the groups of columns, by the group of each and the subsystem of each group."""
+    sizes = np.bincount(group, minlength=owner.size)
     return MetricGroups(
-        order=np.array([index for indices in groups.values() for index in indices], np.intp),
-        starts=np.cumsum([0, *sizes], dtype=np.intp)[:-1],
-        by_subsystem=_table(list(groups), max([top, *counts.values()])),
+        order=np.argsort(group, kind="stable"),
+        starts=np.cumsum(sizes) - sizes,
+        by_subsystem=_table(owner, top),
         counted=counted,
         top=top,
     )
 
 
-def _table(groups: list[_GroupKey], width: int) -> Indices:
+def _table(owner: Indices, top: int) -> Indices:
     """Return (subsystems, width): the groups of a subsystem, padded with the number of groups."""
-    table = np.full((len(Subsystem), width), len(groups), np.intp)
-    owned: dict[Subsystem, list[int]] = {}
-    for index, (owner, _) in enumerate(groups):
-        owned.setdefault(owner, []).append(index)
-    for row, subsystem in enumerate(Subsystem):
-        mine = owned.get(subsystem, [])
-        table[row, : len(mine)] = mine
+    owned = [np.flatnonzero(owner == number) for number in range(len(Subsystem))]
+    width = max(top, *(each.size for each in owned))
+    table = np.full((len(Subsystem), width), owner.size, np.intp)
+    for row, mine in zip(table, owned, strict=True):
+        row[: mine.size] = mine
     return table
 
 

@@ -371,9 +371,11 @@ class LiveScore:
 
     def _continue(self, second: Second, saved: SavedScore) -> None:
         columns = ConstantColumns.restored(second, self.settings, saved.columns)
+        self._state, self._learner, self._views = columns, saved.learner, saved.views(self.settings)
+        if columns.plan.labels == saved.columns.labels:
+            return  # nearly always: everything has its place already
         active = previous_indices(columns.labels, saved.columns.active)
         column_map = ColumnMap(active, columns.scaled_levels)
-        self._state, self._learner, self._views = columns, saved.learner, saved.views(self.settings)
         self._views.remap(column_map)
         self._learner.adopt_table(previous_indices(columns.plan.labels, saved.columns.labels))
         self._learner.remap(column_map)

@@ -8,11 +8,11 @@ Fitted detectors are dropped when nothing was explained for a while.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from reveal_analyzer.derive.columns import in_catalogue
+from reveal_analyzer.derive.channel_index import indices_by_metric
 from reveal_analyzer.detectors.paper_detectors import MIN_WINDOWS
 from reveal_analyzer.paper.detector import PaperDetector, PaperOptions, PaperVerdict
 from reveal_analyzer.paper.fit_budget import FitBudget
@@ -105,11 +105,13 @@ class PaperMethods:
         if table is self._table:
             return
         self._table, self._gauges = table, wire.gauges(table)
-        index_of = {(c.metric, c.instance): index for index, c in enumerate(table.fast)}
         if self._channels is None:
-            self._channels = [c for c in table.fast if self._is_used(c)]
-        gone = len(table.fast)
-        indices = [index_of.get((c.metric, c.instance), gone) for c in self._channels]
+            indices = self._used(table.fast)
+            self._channels = [table.fast[index] for index in indices]
+        else:
+            index_of = {(c.metric, c.instance): index for index, c in enumerate(table.fast)}
+            gone = len(table.fast)
+            indices = [index_of.get((c.metric, c.instance), gone) for c in self._channels]
         scales = [c.scale for c in table.fast] + [1.0]
         self._layout = ChannelLayout(
             np.array(indices, np.intp), np.array([scales[index] for index in indices])
@@ -131,8 +133,22 @@ class PaperMethods:
         give_back()
         return detector
 
-    def _is_used(self, channel: Channel) -> bool:
-        if not in_catalogue(channel) or (self._leave_out and self._leave_out(channel)):
-            return False
-        row = catalogue.find(channel.metric)
-        return row.source != "own" and row.scope is not Scope.SUBJECT
+    def _used(self, channels: Sequence[Channel]) -> list[int]:
+        """Return the indices of the channels that windows have, ascending."""
+        leave_out = self._leave_out
+        found = [
+            index
+            for metric, indices in indices_by_metric(channels).items()
+            if _is_used(metric)
+            for index in indices
+            if not (leave_out and leave_out(channels[index]))
+        ]
+        return sorted(found)
+
+
+def _is_used(metric: str) -> bool:
+    try:
+        row = catalogue.find(metric)
+    except catalogue.UnknownMetricError:
+        return False
+    return row.source != "own" and row.scope is not Scope.SUBJECT

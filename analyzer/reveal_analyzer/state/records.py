@@ -10,6 +10,7 @@ import dataclasses
 import types
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import cache
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from reveal_analyzer.state.tree import (
@@ -40,7 +41,7 @@ def restore_record(cls: type[_Record], tree: StateTree) -> _Record:
     """
     values = {
         each.name: _restored(hint, tree, each.name)
-        for each, hint in _hints(cls)
+        for each, hint in _hints(cls)  # type: ignore[arg-type]  # mypy: a type is hashable
         if each.name in tree or not _has_default(each)
     }
     return cls(**values)
@@ -51,6 +52,7 @@ def restore_optional(cls: type[_Record], tree: StateTree, key: str) -> _Record |
     return None if tree.get(key) is None else restore_record(cls, section(tree, key))
 
 
+@cache  # to evaluate the annotations takes longer than to restore a record
 def _hints(cls: type[Any]) -> tuple[tuple[dataclasses.Field[Any], Any], ...]:
     hints = get_type_hints(cls)
     return tuple((each, hints[each.name]) for each in dataclasses.fields(cls))

@@ -10,13 +10,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from reveal_analyzer.arrays import Bools, Floats, Indices, Ints
-from reveal_analyzer.derive.columns import in_catalogue
+from reveal_analyzer.derive.channel_index import indices_by_metric
 from reveal_analyzer.subjects.directory import Directory, SubjectKey, is_process_group
 from reveal_analyzer.subjects.shares import ChannelIndices, host_indices, host_value
 from reveal_contract import catalogue
@@ -64,13 +64,13 @@ class Layout:
     @classmethod
     def of(cls, channels: Sequence[Channel]) -> Layout:
         """Return the layout of a channel table."""
-        found = [(index, c) for index, c in enumerate(channels) if is_subject_level(c)]
-        kept = [index for index, _ in found]
+        kept = subject_indices(channels)
+        counters = tuple((channels[index].metric, channels[index].instance) for index in kept)
         host = {}
         for metric, indices in host_indices(channels).items():
             host[metric] = tuple(range(len(kept), len(kept) + len(indices)))
             kept += indices
-        return cls(tuple((c.metric, c.instance) for _, c in found), host, np.array(kept, np.intp))
+        return cls(counters, host, np.array(kept, np.intp))
 
     @cached_property
     def metrics(self) -> frozenset[str]:
@@ -106,11 +106,29 @@ class SubjectMeans:
         return self.levels.get(metric, {})
 
 
+def subject_indices(channels: Sequence[Channel]) -> list[int]:
+    """Return the indices of the channels that are a subject's level, ascending."""
+    found = [
+        index
+        for metric, indices in indices_by_metric(channels).items()
+        if _is_level_of_subjects(metric)
+        for index in indices
+        if channels[index].instance
+    ]
+    return sorted(found)
+
+
 def is_subject_level(channel: Channel) -> bool:
     """Return whether a channel belongs to a subject and is meaningful as a level."""
-    if not channel.instance or not in_catalogue(channel):
+    return bool(channel.instance) and _is_level_of_subjects(channel.metric)
+
+
+@cache
+def _is_level_of_subjects(name: str) -> bool:
+    try:
+        metric = catalogue.find(name)
+    except catalogue.UnknownMetricError:
         return False
-    metric = catalogue.find(channel.metric)
     return metric.scope is Scope.SUBJECT and metric.source != "subject-fine"
 
 

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from reveal_analyzer.derive.channel_index import indices_of
 from reveal_contract.channels import Channel
 
 ChannelIndices = tuple[int, ...]
@@ -32,6 +33,8 @@ _HOST: dict[str, tuple[tuple[str, ...], ...]] = {
     "storage.subject.writes": (("storage.disk.writes",),),
     "cpu.subject.context_switches": (("cpu.context_switches",),),
 }
+_MEMORY = ("memory.mem_total", "memory.mem_free")
+_OF_HOST = frozenset({*_MEMORY, *(n for names in _HOST.values() for some in names for n in some)})
 
 
 @dataclass(frozen=True)
@@ -86,18 +89,19 @@ def host_indices(channels: Sequence[Channel]) -> dict[str, ChannelIndices]:
 
     These are the host's own row if there is one, else all instances (CPUs, disks).
     """
-    by_metric: dict[str, dict[str, int]] = {}
-    for index, channel in enumerate(channels):
-        by_metric.setdefault(channel.metric, {})[channel.instance] = index
+    by_metric = {
+        name: {channels[index].instance: index for index in indices}
+        for name in _OF_HOST
+        if (indices := indices_of(channels, name))
+    }
     found: dict[str, ChannelIndices] = {}
     for metric, alternatives in _HOST.items():
         for names in alternatives:
             if all(name in by_metric for name in names):
                 found[metric] = tuple(i for name in names for i in _host_rows(by_metric[name]))
                 break
-    memory = ("memory.mem_total", "memory.mem_free")
-    if all("" in by_metric.get(name, {}) for name in memory):
-        found[_MEMORY_USAGE] = tuple(by_metric[name][""] for name in memory)
+    if all("" in by_metric.get(name, {}) for name in _MEMORY):
+        found[_MEMORY_USAGE] = tuple(by_metric[name][""] for name in _MEMORY)
     return found
 
 

@@ -22,3 +22,14 @@ def test_a_column_is_known_by_its_label() -> None:
     labels = column_plan(TABLE).labels
     assert len(set(labels)) == len(labels)
     assert {"cpu.user__mean", "cpu.user__maximum", "network.nic.rx_bytes{eth0}__mean"} <= {*labels}
+
+
+def test_nodes_that_differ_in_their_pods_share_their_columns() -> None:
+    """What follows from the columns is then computed once, as at the takeover of many nodes."""
+    first, second = (
+        column_plan(ChannelTable((Channel("cpu.user"), Channel("cpu.subject.usage", pod)), ()))
+        for pod in ("/a", "/b")
+    )
+    assert first.column_set is second.column_set
+    more = column_plan(ChannelTable((Channel("cpu.user"), Channel("cpu.nice")), ()))
+    assert more.column_set is not first.column_set

@@ -7,6 +7,7 @@ import pytest
 
 from reveal_analyzer.arrays import Floats32
 from reveal_analyzer.live.history import History
+from reveal_analyzer.live.ranges import selected_ranks
 from reveal_analyzer.live.settings import LiveSettings
 
 KEEP = 40
@@ -76,3 +77,16 @@ def test_a_history_is_restored_column_by_column() -> None:
     restored = history.ranges()
     np.testing.assert_array_equal(restored.bounds[..., columns], before.bounds[..., columns])
     np.testing.assert_array_equal(restored.bounds[..., STEADY], learned.bounds[..., STEADY])
+
+
+@pytest.mark.parametrize("seconds", [3, 30, 40, 75])
+def test_a_loaded_history_has_known_ranks(seconds: int) -> None:
+    """So the first ranges after a takeover need no sorting."""
+    history, loaded = filled(np.random.default_rng(4), seconds), History(SETTINGS)
+    before = history.ranges()
+    loaded.load(history.save(), 3)
+    assert not loaded._ranked.stale.any()
+    ranks = selected_ranks(len(loaded))
+    kept = np.sort(loaded._kept[..., : len(loaded)], axis=-1)
+    np.testing.assert_array_equal(loaded._ranked.selected, kept[..., ranks])
+    np.testing.assert_allclose(loaded.ranges().bounds, before.bounds, atol=1 / 256)

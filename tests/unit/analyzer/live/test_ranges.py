@@ -165,3 +165,15 @@ def test_folds_are_the_largest_or_the_sum_of_what_was_read(data: st.DataObject) 
         for how, positions in folded
     ]
     np.testing.assert_array_equal(derive.fold(seconds, folds(folded)), np.array(expected, float))
+
+
+@given(st.data())
+def test_some_columns_are_pooled_as_if_there_were_no_others(data: st.DataObject) -> None:
+    drawn = st.tuples(st.sampled_from(METRICS), st.sampled_from(["", "a", "b", "c", "d"]))
+    names = data.draw(st.lists(drawn, min_size=1, max_size=25, unique=True))
+    columns = [Column(catalogue.find(metric), instance, "mean") for metric, instance in names]
+    chosen = data.draw(st.lists(st.sampled_from(range(len(columns))), unique=True).map(sorted))
+    part = GroupPooling(columns, 3).only(np.array(chosen, np.intp)).groups
+    own = GroupPooling([columns[index] for index in chosen], 3).groups
+    for mine, its in zip(part[:3], own[:3], strict=True):
+        np.testing.assert_array_equal(mine, its)
