@@ -1,7 +1,8 @@
 """What a saved state takes: KiB a node, the cost of a save, seconds to restore many nodes.
 
-The nodes of the last row wait in a Redis, each with its saved state and one new slice.  The time is
-that of a new analyzer, from its first turn until it has judged the last of these slices.
+The nodes of the last rows wait in a Redis, each with its saved state and one new slice.  The time
+is that of a new analyzer, from its first turn until it has judged the last of these slices.  Nodes
+with pods of their own have a channel table each, which the analyzer reads and parses too.
 """
 
 from __future__ import annotations
@@ -9,7 +10,10 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
+from dataclasses import replace
 from pathlib import Path
+
+import redis
 
 from analysisbench.analyzed_nodes import HISTORY_S, Node
 from analysisbench.live_analyzer import Delays, announce, encoded, on_core
@@ -23,9 +27,11 @@ from reveal_analyzer.state.codec import Position, SavedState, decode, encode
 from reveal_analyzer.state.store import NodeStateStore
 from reveal_analyzer.stream.connection import connect
 from reveal_analyzer.stream.reader import StreamReader
+from reveal_analyzer.subjects.means import is_subject_level
 from reveal_analyzer.worker import Worker
 from reveal_cli.broker import Broker
-from reveal_contract import names
+from reveal_contract import names, wire
+from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.settings import AnalyzerSettings
 from slice_sources import Slice, slices
 
@@ -38,13 +44,20 @@ def main() -> None:
     given = parser().parse_args()
     use_single_core()
     print(use_fastest())
-    recorded = slices(given.recording, given.recorded, given.channels)
-    table = recorded[0][1]
-    recorded = [(message, table) for message, _ in recorded]
-    nodes = {age: Node(recorded, SETTINGS, age) for age in AGES}
-    rows = [costs(recorded, nodes[age], age) for age in AGES]
-    rows.append(restored(recorded, saved(nodes[AGES[-1]], "bench"), given.nodes))
+    rows: list[Row] = []
+    for channels in given.channels:
+        recorded = of_first_table(slices(given.recording, given.recorded, channels))
+        nodes = {age: Node(recorded, SETTINGS, age) for age in AGES}
+        rows += [costs(recorded, nodes[age], age) for age in AGES]
+        state = saved(nodes[AGES[-1]], "bench")
+        for count in given.nodes if channels == given.channels[0] else ():
+            rows += [restored(recorded, state, count, own_pods=own) for own in (False, True)]
     report("state", rows)
+
+
+def of_first_table(recorded: list[Slice]) -> list[Slice]:
+    table = recorded[0][1]
+    return [(message, table) for message, _ in recorded]
 
 
 def saved(node: Node, name: str) -> SavedState:
@@ -71,7 +84,9 @@ def costs(recorded: list[Slice], node: Node, age: int) -> Row:
     }
 
 
-def restored(recorded: list[Slice], state: SavedState, count: int) -> Row:
+def restored(
+    recorded: list[Slice], state: SavedState, count: int, *, own_pods: bool = False
+) -> Row:
     """So many nodes that a new analyzer takes over."""
     named = [f"node-{number:06d}" for number in range(count)]
     rules = loader.load(())
@@ -83,30 +98,53 @@ def restored(recorded: list[Slice], state: SavedState, count: int) -> Row:
             position = Position(name, b"b" * 16, 0, 0)
             store.save({name: encode(SavedState(position, state.saved_s, state.tree))})
         memory = int(client.info("memory")["used_memory"])
-        load = Load(broker.url, encoded(recorded, named[0])[:1], named, time.time(), 1)
-        for first in range(0, count, 500):
-            post(client, load, named[first : first + 500], 1, time.time_ns())
+        if own_pods:
+            post_own(client, recorded[0], named)
+        else:
+            load = Load(broker.url, encoded(recorded, named[0])[:1], named, time.time(), 1)
+            for first in range(0, count, 500):
+                post(client, load, named[first : first + 500], 1, time.time_ns())
         metrics, delays = Metrics(), Delays()
         metrics.verdict = delays  # type: ignore[assignment]
         reader = StreamReader(AnalyzerSettings(redis_url=broker.url), "bench")
         worker = Worker(reader, lambda name: NodeAnalyzer(name, SETTINGS, rules=rules), [], metrics)
         with on_core(0):
-            began, turns = time.monotonic(), []
+            began, cpu, turns = time.monotonic(), time.process_time(), []
             while len(delays.seconds) < count:
                 turn = time.monotonic()
                 worker.turn()
                 turns.append(time.monotonic() - turn)
-            seconds = time.monotonic() - began
+            seconds, cpu = time.monotonic() - began, time.process_time() - cpu
         counts = metrics.registry.get_sample_value
         assert counts("reveal_node_states_total", {"result": "restored"}) == count
         client.close()
     return {
-        "what": f"{count} nodes taken over",
+        "what": f"{count} nodes taken over" + (", pods of their own" if own_pods else ""),
         "seconds": seconds,
+        "CPU seconds": cpu,
+        "CPU ms a node": 1e3 * cpu / count,
         "MiB in Redis": memory / 2**20,
         "median turn ms": statistics.median(turns) * 1e3,
         "longest turn ms": max(turns) * 1e3,
     }
+
+
+def post_own(client: redis.Redis, example: Slice, named: list[str]) -> None:
+    """Announce a table for each node, in which its subjects have names of their own; one slice."""
+    message, table = example
+    for name in named:
+        own = ChannelTable(*(tuple(renamed(each, name) for each in part)
+                             for part in (table.fast, table.slow)))  # fmt: skip
+        sent = replace(message, node=name, table=own.key, sequence=1, start_ns=time.time_ns())
+        data = wire.encode(sent, wire.gauges(own))
+        client.hset(names.CATALOGUE_KEY, own.key.hex(), own.to_json())
+        key = names.samples_key(names.DEFAULT_PROFILE, names.shard(name))
+        client.xadd(key, {names.FIELD_DATA: data})
+
+
+def renamed(channel: Channel, node: str) -> Channel:
+    own = is_subject_level(channel)
+    return replace(channel, instance=f"{channel.instance}-{node}") if own else channel
 
 
 def parser() -> argparse.ArgumentParser:
@@ -115,8 +153,8 @@ def parser() -> argparse.ArgumentParser:
         "recording", type=Path, nargs="?", help="recording; default: this host now"
     )
     argument_parser.add_argument("--recorded", type=int, default=67, help="seconds that come round")
-    argument_parser.add_argument("--channels", type=int, default=400)
-    argument_parser.add_argument("--nodes", type=int, default=4000)
+    argument_parser.add_argument("--channels", type=int, nargs="+", default=[400, 1221])
+    argument_parser.add_argument("--nodes", type=int, nargs="+", default=[1000, 4000])
     return argument_parser
 
 
