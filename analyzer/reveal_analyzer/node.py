@@ -43,7 +43,7 @@ __all__ = ["OPTIONAL_STATE", "NodeAnalyzer", "Status"]
 
 # sections of the saved state that are left out, in this order, if it is too large
 OPTIONAL_STATE: tuple[SectionPath, ...] = (
-    *(("live", *path) for path in OPTIONAL), ("cases", "subjects")
+    ("minute",), *(("live", *path) for path in OPTIONAL), ("cases", "subjects")
 )  # fmt: skip
 # how the node is when nothing is wrong; jobs may be others in another scan
 _BASELINE = frozenset({"live", "job_starts"})
@@ -176,6 +176,7 @@ class NodeAnalyzer:
             "live": self._live,
             "signatures": self._signatures,
             "cases": self._findings,
+            "minute": self.minutes,
         }
 
     @property

@@ -77,26 +77,12 @@ class Site:
 
         return Worker(reader, analysis, [JsonlSink(self.path)], Metrics(), fleet)
 
-    def minutes(
-        self,
-        count: int,
-        by: Worker,
-        odd: dict[str, float] | None = None,
-        *,
-        after_takeover: bool = False,
-    ) -> None:
-        """So many minutes on all nodes, the third one's levels being odd; each is compared.
-
-        A node that goes on from its saved state has no summary of the minute of the takeover.
-        """
-        for number in range(count):
+    def minutes(self, count: int, by: Worker, odd: dict[str, float] | None = None) -> None:
+        """So many minutes on all nodes, the third one's levels being odd; each is compared."""
+        for _ in range(count):
             self._send(odd or {})
             self._minute += 1
-            ended = {START // 60 + self._minute - 2}
-            lost = (
-                ended | {START // 60 + self._minute - 3} if after_takeover and not number else ended
-            )
-            until(lambda: ended <= self._published_minutes() <= lost, by)  # noqa: B023
+            until(lambda: self._published_minutes() == {START // 60 + self._minute - 2}, by)
             for _ in range(2):  # a round over what was published
                 by.turn()
 
@@ -186,7 +172,7 @@ def test_a_new_leader_continues_the_cases(site: Site) -> None:
     took = until(lambda: leads(heir) == [True], heir)
     assert took < BRIEF.lease + BRIEF.renewal + 2  # and what it costs to take the nodes over
     until(lambda: set(heir.nodes) == set(NODES), heir)
-    site.minutes(2, heir, RESERVED, after_takeover=True)
+    site.minutes(2, heir, RESERVED)
     assert len(site.rows()) == 1
     site.minutes(5, heir)
     assert [row["state"] for row in site.rows()] == ["Open", "Resolved"]

@@ -7,24 +7,27 @@ computed only when a summary is requested.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reveal_analyzer.arrays import Floats
-from reveal_analyzer.derive.columns import CHANGE, LEVEL, Column, ColumnPlan
+from reveal_analyzer.arrays import Floats, Ints
+from reveal_analyzer.derive.columns import CHANGE, COLUMN_SETS, LEVEL, Column, ColumnPlan, ColumnSet
 from reveal_analyzer.derive.deriver import Second
 from reveal_analyzer.fleet.measures import IDLE_PAGES, PROMISED_PAGES, STEP, Fold, fold
-from reveal_analyzer.subjects.means import is_subject_level
+from reveal_analyzer.fleet.saved_minute import SavedPart
+from reveal_analyzer.fleet.subject_totals import SubjectSums, SubjectTotals
+from reveal_analyzer.state.tree import StateTree, integer
+from reveal_analyzer.subjects.means import subject_indices
 from reveal_contract import catalogue
 from reveal_contract.metric import Role, Scope
 from reveal_contract.time_units import NS_PER_SECOND
 
 MINUTE = 60  # seconds
 _BLOCK = 5  # seconds: averages short bursts; an event once a minute does not move the median
-_LEAST_READ = 0.5  # of the seconds in which a subject existed
 _QUARTILES = 1.349  # standard deviations between the quartiles of a normal distribution
 _REDUCE = {Fold.TOTAL: np.add, Fold.LARGEST: np.fmax, Fold.LEAST: np.fmin}
 _MEMINFO = ("memory.huge_pages_free", "memory.huge_pages_rsvd", "memory.hugepagesize")
@@ -54,59 +57,22 @@ class MinuteLayout:
 
     def __init__(self, plan: ColumnPlan) -> None:
         self.plan = plan
-        columns = _columns_by_metric(plan.columns)
-        self.names = tuple(sorted(columns, key=lambda name: (fold(name).value, name)))
-        self._order = np.array([index for name in self.names for index in columns[name]], np.intp)
-        self._runs = self._find_runs(columns)
-        subjects = [
-            (index, channel)
-            for index, channel in enumerate(plan.channels)
-            if is_subject_level(channel)
-        ]
-        self.subjects = tuple((channel.metric, channel.instance) for _, channel in subjects)
-        self.subject_indices = np.array([index for index, _ in subjects], np.intp)
+        self._folding = _folding(plan.column_set)
+        self.names = self._folding.names
+        indices = subject_indices(plan.channels)
+        subjects = [plan.channels[index] for index in indices]
+        self.subjects = tuple((channel.metric, channel.instance) for channel in subjects)
+        self.subject_indices = np.array(indices, np.intp)
 
     def fold(self, rows: Floats) -> Floats:
         """Combine rows of columns to rows of metrics; a missing instance makes a sum missing."""
-        ordered = rows[:, self._order]
-        if not self._runs:
+        ordered = rows[:, self._folding.order]
+        if not self._folding.runs:
             return ordered
         return np.hstack([
             reduce.reduceat(ordered[:, first:end], starts, axis=1)
-            for reduce, first, end, starts in self._runs
+            for reduce, first, end, starts in self._folding.runs
         ])  # fmt: skip
-
-    def _find_runs(
-        self, columns: Mapping[str, list[int]]
-    ) -> list[tuple[np.ufunc, int, int, NDArray[np.intp]]]:
-        """Return (reduction, first, end, start of each metric) of each fold, in column order."""
-        runs: list[tuple[np.ufunc, int, int, NDArray[np.intp]]] = []
-        first = 0
-        for how in sorted(Fold, key=lambda each: each.value):
-            widths = [len(columns[name]) for name in self.names if fold(name) is how]
-            if widths:
-                starts = np.concatenate([[0], np.cumsum(widths[:-1])]).astype(np.intp)
-                runs.append((_REDUCE[how], first, first + sum(widths), starts))
-                first += sum(widths)
-        return runs
-
-
-class SubjectSums:
-    """Sums of subjects' channels over some seconds, and how many seconds of each were not read."""
-
-    def __init__(self, width: int) -> None:
-        self.seconds = 0
-        self.sums: Floats = np.zeros(width)
-        self.missing = np.zeros(width, np.intp)
-
-    def add(self, values: Floats) -> None:
-        """Add a second; NaN where nothing was read."""
-        self.seconds += 1
-        missing = np.isnan(values)
-        if missing.any():
-            self.missing += missing
-            values = np.where(missing, 0.0, values)
-        self.sums += values
 
 
 @dataclass
@@ -115,45 +81,70 @@ class MinutePart:
 
     layout: MinuteLayout
     sums: list[Floats] = field(default_factory=list)
-    subjects: SubjectSums = field(init=False)
     lengths: list[int] = field(default_factory=list)  # seconds
+    subjects: SubjectSums = field(init=False)
 
     def __post_init__(self) -> None:
         self.subjects = SubjectSums(len(self.layout.subjects))
 
     @property
+    def names(self) -> tuple[str, ...]:
+        return self.layout.names
+
+    @property
     def seconds(self) -> int:
         return sum(self.lengths)
 
+    @property
+    def totals(self) -> SubjectTotals:
+        return SubjectTotals.of(self.layout.subjects, self.subjects)
+
     def blocks(self) -> Floats:
         """Return (blocks, metrics): means, combined over instances."""
-        means: Floats = self.layout.fold(np.array(self.sums)) / np.array(self.lengths)[:, None]
+        sums = np.array(self.sums).reshape(-1, len(self.layout.plan.columns))
+        means: Floats = self.layout.fold(sums) / np.array(self.lengths)[:, None]
         return means
+
+    def with_block(self, sums: Floats, seconds: int) -> MinutePart:
+        """Return this part with another block, whose subjects are counted already."""
+        part = replace(self, sums=[*self.sums, sums], lengths=[*self.lengths, seconds])
+        part.subjects = self.subjects
+        return part
 
 
 @dataclass
 class MinuteData:
-    """The blocks of one minute."""
+    """The blocks of one minute; another analyzer recorded the ``earlier`` ones."""
 
     minute: int
     parts: list[MinutePart] = field(default_factory=list)
     periods: Mapping[str, float] = field(default_factory=dict)
+    earlier: SavedPart | None = None
 
     @property
     def seconds(self) -> int:
-        return sum(part.seconds for part in self.parts)
+        return sum(part.seconds for part in self._all_parts())
+
+    def merged(self) -> SavedPart:
+        """Return all parts as one, in the metrics of the one that has most."""
+        parts = self._all_parts()
+        names = max((part.names for part in parts), key=len, default=())
+        rows = [_aligned(names, part.names, part.blocks()) for part in parts]
+        return SavedPart(
+            names,
+            np.vstack([np.zeros((0, len(names))), *rows]),
+            tuple(chain.from_iterable(part.lengths for part in parts)),
+            SubjectTotals.joined([part.totals for part in parts]),
+        )
 
     def levels(self) -> MinuteLevels:
         """Return the levels of the minute."""
-        names = max((part.layout.names for part in self.parts), key=len, default=())
-        rows = np.array(
-            [_aligned(names, part.layout, block) for part in self.parts for block in part.blocks()]
-        )
-        rows = rows.reshape(-1, len(names))
+        whole = self.merged()
+        names, rows = whole.names, whole.rows
         levels, spreads = _robust(rows)
         events = _events(names)
         if len(rows):
-            levels[events] = _means(rows[:, events])
+            levels[events] = _means(rows[:, events], np.array(whole.lengths))
         idle = _idle_pages(names, levels)
         if IDLE_PAGES in names:
             levels[names.index(IDLE_PAGES)] = idle
@@ -161,26 +152,13 @@ class MinuteData:
             names, levels, spreads = (
                 (*names, IDLE_PAGES), np.append(levels, idle), np.append(spreads, 0.0)
             )  # fmt: skip
-        return MinuteLevels(self.minute, self.seconds, names, levels, spreads, self._subjects())
-
-    def _subjects(self) -> dict[tuple[str, str], float]:
-        totals: dict[tuple[str, str], tuple[float, int, int]] = {}  # sum, seconds read, seconds
-        for part in self.parts:
-            sums = part.subjects
-            read = (sums.seconds - sums.missing).tolist()
-            for key, value, count in zip(
-                part.layout.subjects, sums.sums.tolist(), read, strict=True
-            ):
-                total, seconds, existed = totals.get(key, (0.0, 0, 0))
-                totals[key] = total + value, seconds + count, existed + sums.seconds
-        means = {
-            key: total / seconds
-            for key, (total, seconds, existed) in totals.items()
-            if seconds and seconds >= _LEAST_READ * existed
-        }
-        return means | {
+        subjects = whole.totals.means() | {
             (STEP, subject): period * NS_PER_SECOND for subject, period in self.periods.items()
         }
+        return MinuteLevels(self.minute, whole.seconds, names, levels, spreads, subjects)
+
+    def _all_parts(self) -> list[MinutePart | SavedPart]:
+        return [*self.parts] if self.earlier is None else [self.earlier, *self.parts]
 
 
 def no_step_times() -> Mapping[str, float]:
@@ -225,6 +203,23 @@ class MinuteRecorder:
         ended, self._ended = self._ended, None
         return ended
 
+    def save(self) -> StateTree:
+        """Return the running minute up to now; empty before the first second."""
+        if self._now is None:
+            return {}
+        now = self._now
+        if self._block_seconds:
+            *others, last = now.parts
+            now = replace(now, parts=[*others, last.with_block(self._values, self._block_seconds)])
+        return {"minute": now.minute, **now.merged().save()}
+
+    def restore(self, tree: StateTree) -> None:
+        """Continue the minute of another analyzer; raises ``StateError``."""
+        if tree:
+            minute = integer(tree, "minute", least=-(2**63))
+            earlier = SavedPart.restored(tree)
+            self._now = MinuteData(minute, earlier=earlier) if earlier is not None else None
+
     def _end(self, minute: int) -> None:
         if self._now is not None:
             self._now.periods = self._periods()
@@ -249,6 +244,31 @@ class MinuteRecorder:
         return parts[-1]
 
 
+@dataclass(frozen=True)
+class _Folding:
+    """Columns by metric: their order and, by fold, (reduction, first, end, starts of metrics)."""
+
+    names: tuple[str, ...]
+    order: NDArray[np.intp]
+    runs: list[tuple[np.ufunc, int, int, NDArray[np.intp]]]
+
+
+@lru_cache(maxsize=COLUMN_SETS)
+def _folding(of: ColumnSet) -> _Folding:
+    columns = _columns_by_metric(of.columns)
+    names = tuple(sorted(columns, key=lambda name: (fold(name).value, name)))
+    order = np.array([index for name in names for index in columns[name]], np.intp)
+    runs: list[tuple[np.ufunc, int, int, NDArray[np.intp]]] = []
+    first = 0
+    for how in sorted(Fold, key=lambda each: each.value):
+        widths = [len(columns[name]) for name in names if fold(name) is how]
+        if widths:
+            starts = np.concatenate([[0], np.cumsum(widths[:-1])]).astype(np.intp)
+            runs.append((_REDUCE[how], first, first + sum(widths), starts))
+            first += sum(widths)
+    return _Folding(names, order, runs)
+
+
 def _columns_by_metric(columns: tuple[Column, ...]) -> dict[str, list[int]]:
     """Return the columns of each metric: levels only, and the host's own column if there is one."""
     by_metric: dict[str, list[int]] = {}
@@ -262,11 +282,15 @@ def _columns_by_metric(columns: tuple[Column, ...]) -> dict[str, list[int]]:
     return by_metric | {name: [index] for name, index in of_host.items()}
 
 
-def _aligned(names: tuple[str, ...], layout: MinuteLayout, values: Floats) -> Floats:
-    if layout.names == names:
-        return values
-    given = dict(zip(layout.names, values.tolist(), strict=True))
-    return np.array([given.get(name, np.nan) for name in names])
+def _aligned(names: tuple[str, ...], given: tuple[str, ...], rows: Floats) -> Floats:
+    """Return rows of the given metrics as rows of ``names``; a metric that was not given is NaN."""
+    if given == names:
+        return rows
+    numbers = {name: number for number, name in enumerate(given)}
+    columns = np.array([numbers.get(name, -1) for name in names], np.intp)
+    result = np.full((len(rows), len(names)), np.nan)
+    result[:, columns >= 0] = rows[:, columns[columns >= 0]]
+    return result
 
 
 @lru_cache(maxsize=_LAYOUTS)
@@ -277,11 +301,11 @@ def _events(names: tuple[str, ...]) -> NDArray[np.intp]:
     )
 
 
-def _means(rows: Floats) -> Floats:
-    """Return the mean of each column without missing values; NaN if there are no others."""
+def _means(rows: Floats, lengths: Ints) -> Floats:
+    """Return the mean of each column over the seconds of its blocks; NaN if all are missing."""
     missing = np.isnan(rows)
-    read = len(rows) - missing.sum(axis=0)
-    sums = np.where(missing, 0.0, rows).sum(axis=0)
+    read = lengths @ ~missing
+    sums = lengths @ np.where(missing, 0.0, rows)
     return np.where(read > 0, sums / np.maximum(read, 1), np.nan)
 
 
