@@ -45,7 +45,7 @@ FAULTS = {"scored": SCORED, "certain": CERTAIN}
 MOMENTS = {
     "before onset": ONSET - 5,
     "at onset": ONSET + 2,
-    "just found": ONSET + 9,  # neither saved nor, if its analyzer is killed, reported
+    "just found": ONSET + 9,  # and not yet reported if its analyzer is killed
     "while open": ONSET + 85,
     "at the end": END + 4,
     "after the end": END + 25,
