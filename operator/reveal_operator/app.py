@@ -42,6 +42,7 @@ from reveal_operator.reconcile import Reconciler
 from reveal_operator.reports import ReportIndex, ReportWatcher
 from reveal_operator.retention import SWEEP_S, Retention
 from reveal_operator.silence import SilenceTracker
+from reveal_operator.silent_nodes import SilentNodeFinder
 from reveal_operator.spec import Defaults
 from reveal_operator.status import StatusWriter
 from reveal_operator.workqueue import KeyedQueue, work
@@ -91,6 +92,7 @@ class Operator:
             inspector=WorkloadInspector(api, self._namespace),
             neighbors=Neighbors(api),
             silence=SilenceTracker(),
+            silent_nodes=SilentNodeFinder(api, self._namespace),
             reports=self._reports,
             events=self._events,
             metrics=self._metrics,

@@ -33,6 +33,7 @@ STARTING = "Starting"
 NODES_SILENT = "NodesSilent"
 # one node in so many may be missing: in a large cluster some nodes are always down
 TOLERATED = 10
+_MOST_NAMED = 5  # nodes in a message
 # reasons of a profile that only needs time, or nodes: nobody has to act
 _QUIET = frozenset((STARTING, "Pending", "Paused", "NoNodes", "NotCreated"))
 
@@ -46,6 +47,17 @@ class ProfileOverlap:
     example: str
 
 
+@dataclass(frozen=True, slots=True)
+class SilentNodes:
+    """Names of nodes that do not report, as far as they are known, sorted.
+
+    ``with_collector`` are those of them whose collector is ready.
+    """
+
+    names: tuple[str, ...] = ()
+    with_collector: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True)
 class ConditionInputs:
     """All that the conditions depend on.
@@ -53,6 +65,7 @@ class ConditionInputs:
     ``rejected`` is an invalid spec, ``refused`` an object that the API server refused.
     ``collectors`` and ``analyzer`` are None where there is no such object; their failure is None
     where the pods were not inspected.  ``telemetry`` is the analyzer's part of the status.
+    ``silent`` names nodes that do not report.
     ``settling`` is the status that ``NodesReporting`` keeps while nodes are silent only for a
     moment, "" once that lasts.
     """
@@ -67,6 +80,7 @@ class ConditionInputs:
     analyzer_failure: Failure | None = None
     telemetry: Mapping[str, Any] | None = None
     settling: str = ""
+    silent: SilentNodes = SilentNodes()
     overlaps: tuple[ProfileOverlap, ...] = ()
 
     @property
@@ -203,7 +217,8 @@ def nodes_reporting(facts: ConditionInputs) -> ConditionCheck:
         return ConditionCheck(NODES_REPORTING, TRUE, "Reporting", message)
     if facts.settling:
         return ConditionCheck(NODES_REPORTING, facts.settling, STARTING, message)
-    message += f": no samples of the others arrive; {_SILENT_HINT}"
+    missing = _listed(facts.silent.names, silent) or "the others"
+    message += f": no samples of {missing} arrive; {_SILENT_HINT}"
     if silent > workload.desired // TOLERATED:
         return ConditionCheck(NODES_REPORTING, FALSE, NODES_SILENT, message)
     return ConditionCheck(NODES_REPORTING, TRUE, "MostReporting", message)
@@ -323,8 +338,17 @@ def _silent_nodes(facts: ConditionInputs) -> list[Failure]:
     silent = facts.silent_nodes - max(0, workload.desired - workload.available)
     if silent <= 0:
         return []
+    names = _listed(facts.silent.with_collector, silent)
     message = f"{silent} of {workload.available} nodes with a collector send no samples"
+    message += f" ({names})" if names else ""
     return [Failure(NODES_SILENT, f"{message}: {_SILENT_HINT}")]
+
+
+def _listed(names: Sequence[str], count: int) -> str:
+    """Return the first of the names and how many more there are; "" without a name."""
+    named = names[:_MOST_NAMED]
+    more = count - len(named)
+    return ", ".join(named) + (f" and {more} more" if more > 0 and named else "")
 
 
 def _degradations(telemetry: Mapping[str, Any] | None) -> list[Failure]:

@@ -60,6 +60,17 @@ def explain(pods: Iterable[Pod]) -> Failure | None:
     return Failure(ordered[0][0], "; ".join(_sentence(*group) for group in ordered))
 
 
+def node_of(pod: Pod) -> str:
+    """Return the node that a pod runs on, or is meant for; "" where that is not known."""
+    return str((pod.get("spec") or {}).get("nodeName") or _intended_node(pod))
+
+
+def is_ready(pod: Pod) -> bool:
+    """Return whether all containers of a pod are ready."""
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    return _is({each.get("type"): each for each in conditions}, "Ready", "True")
+
+
 def _sentence(reason: str, failures: list[_PodFailure]) -> str:
     first = min(failures, key=lambda failure: failure.where)
     message = f": {first.message}" if first.message else ""
@@ -68,8 +79,7 @@ def _sentence(reason: str, failures: list[_PodFailure]) -> str:
 
 def _failure_of_pod(pod: Pod) -> _PodFailure | None:
     status = pod.get("status") or {}
-    node = (pod.get("spec") or {}).get("nodeName") or _intended_node(pod)
-    where = node or pod["metadata"]["name"]
+    where = node_of(pod) or pod["metadata"]["name"]
     conditions = {each.get("type"): each for each in status.get("conditions") or ()}
     if "deletionTimestamp" in pod["metadata"] or _is(conditions, "Ready", "True"):
         return None

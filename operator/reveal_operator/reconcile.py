@@ -39,6 +39,7 @@ from reveal_operator.plan import PlanCache, ProfilePlan, with_hypotheses
 from reveal_operator.reports import ReportIndex
 from reveal_operator.retention import RetentionLimits
 from reveal_operator.silence import SilenceTracker
+from reveal_operator.silent_nodes import SilentNodeFinder
 from reveal_operator.status import StatusWriter, status_of
 
 NEIGHBORS_S = 1.0  # until the profiles are visited whose nodes a change may concern
@@ -75,6 +76,7 @@ class Reconciler:
         inspector: WorkloadInspector,
         neighbors: Neighbors,
         silence: SilenceTracker,
+        silent_nodes: SilentNodeFinder,
         reports: ReportIndex,
         events: EventSender,
         metrics: OperatorMetrics,
@@ -83,7 +85,7 @@ class Reconciler:
     ) -> None:
         self._view, self._plans, self._objects = view, plans, objects
         self._statuses, self._inspector, self._neighbors = statuses, inspector, neighbors
-        self._silence, self._reports = silence, reports
+        self._silence, self._silent_nodes, self._reports = silence, silent_nodes, reports
         self._events, self._metrics = events, metrics
         self._revisit, self._now = revisit, now
         self._placements: dict[str, Placement] = {}
@@ -136,7 +138,7 @@ class Reconciler:
         settling = self._silence.update(
             profile.name, inputs.silent_nodes, find(known, NODES_REPORTING)["status"]
         )
-        inputs = replace(inputs, settling=settling.status)
+        inputs = await self._with_silent_nodes(profile, replace(inputs, settling=settling.status))
         self._count_nodes(profile.name, inputs)
         moment = datetime.fromtimestamp(self._now(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         status = status_of(inputs, self._reports.counts(profile.name), previous, moment)
@@ -146,6 +148,15 @@ class Reconciler:
         if result.failed is not None:
             raise result.failed
         return min((pause for pause in (again, settling.again) if pause), default=None)
+
+    async def _with_silent_nodes(
+        self, profile: ObservedProfile, inputs: ConditionInputs
+    ) -> ConditionInputs:
+        """Add the names of nodes that have been silent for longer than a moment."""
+        silent = 0 if inputs.settling else inputs.silent_nodes
+        stopped = inputs.trusted_telemetry.get("silentNodes") or ()
+        names = await self._silent_nodes.find(profile.name, silent, stopped)
+        return replace(inputs, silent=names)
 
     def _count_nodes(self, name: str, inputs: ConditionInputs) -> None:
         desired = inputs.collectors.desired if inputs.collectors else None
@@ -239,6 +250,7 @@ class Reconciler:
         """Forget a profile that is gone; the garbage collector deletes its objects."""
         memories = (
             self._objects, self._statuses, self._inspector, self._neighbors, self._silence,
+            self._silent_nodes,
         )  # fmt: skip
         for memory in memories:
             memory.forget(name)

@@ -281,7 +281,8 @@ def test_telemetry_and_operator_status_of_a_profile_coexist(
     status = api.profile(bench.profile)["status"]
     assert status["readyNodes"] == 3
     assert status["telemetry"] == {
-        "streamReachable": False, "nodesReporting": 0, "nodesLearning": 0, "degraded": [],
+        "streamReachable": False, "nodesReporting": 0, "nodesLearning": 0, "silentNodes": [],
+        "degraded": [],
     }  # fmt: skip
     api.close()
 

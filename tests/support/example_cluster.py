@@ -39,7 +39,7 @@ def _pods(desired: int, available: int) -> Workload:
 
 HEALTHY = ConditionInputs(
     1, collectors=_pods(9, 9), analyzer=_pods(1, 1),
-    telemetry=profile_telemetry.telemetry(TelemetryState(9, 1, (_LACK,))),
+    telemetry=profile_telemetry.telemetry(TelemetryState(9, 1, (_LACK,), ("gpu-10",))),
     overlaps=(ProfileOverlap("shadow", 2, "gpu-07"),),
 )  # fmt: skip
 WITHOUT_IMAGE = ConditionInputs(

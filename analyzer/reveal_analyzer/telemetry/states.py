@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain, zip_longest
 from typing import Any
 
 import redis
@@ -17,6 +18,7 @@ from reveal_contract.names import NODES, SUBJECTS, fleet_key, node_key
 # A state is fresh for so long; a node without slices for so long does not report any more.
 FRESH_SECONDS = 60.0
 MAX_DEGRADATIONS = 16
+MAX_SILENT = 64  # names
 _KEPT_SECONDS = 600
 _RECORDS_KEPT_SECONDS = 7 * 86_400
 _BATCH = 200  # nodes in one HMGET
@@ -24,11 +26,15 @@ _BATCH = 200  # nodes in one HMGET
 
 @dataclass(frozen=True, slots=True)
 class TelemetryState:
-    """Nodes whose slices arrive, those of them in warm-up, and what their collectors miss."""
+    """Nodes whose slices arrive, those of them in warm-up, and what their collectors miss.
+
+    ``silent`` names nodes that stopped sending, the last ones first.
+    """
 
     reporting: int = 0
     learning: int = 0
     degraded: tuple[Degradation, ...] = ()
+    silent: tuple[str, ...] = ()
 
 
 def reporting_nodes(snapshot: Snapshot) -> list[str]:
@@ -40,20 +46,32 @@ def reporting_nodes(snapshot: Snapshot) -> list[str]:
     ]
 
 
+def silent_nodes(snapshot: Snapshot) -> list[str]:
+    """Return the nodes that stopped sending, the last ones first: some have left the cluster."""
+    heard = set(reporting_nodes(snapshot))
+    silent = [(-node.last_slice_s, name) for name, node in snapshot.nodes.items()
+              if name not in heard]  # fmt: skip
+    return [name for _, name in sorted(silent)][:MAX_SILENT]
+
+
 def state_of(snapshot: Snapshot, degraded: Iterable[Degradation]) -> TelemetryState:
     """Return the state of one analyzer."""
     reporting = reporting_nodes(snapshot)
     learning = sum(snapshot.nodes[name].learning for name in reporting)
-    return TelemetryState(len(reporting), learning, tuple(degraded))
+    silent = tuple(silent_nodes(snapshot))
+    return TelemetryState(len(reporting), learning, tuple(degraded), silent)
 
 
 def merged(states: Iterable[TelemetryState]) -> TelemetryState:
     """Return the sum of the states of several analyzers."""
     states = list(states)
+    in_turn = chain.from_iterable(zip_longest(*(state.silent for state in states)))
+    silent = dict.fromkeys(name for name in in_turn if name is not None)
     return TelemetryState(
         sum(state.reporting for state in states),
         sum(state.learning for state in states),
         tuple(summed((state.degraded for state in states), MAX_DEGRADATIONS)),
+        tuple(silent)[:MAX_SILENT],
     )
 
 
@@ -82,7 +100,7 @@ class StateStore:
     def put(self, state: TelemetryState) -> None:
         """Write this analyzer's state, dated by the server: the hosts' clocks may differ."""
         degraded = [list(each) for each in state.degraded]
-        row = [self._now(), state.reporting, state.learning, degraded]
+        row = [self._now(), state.reporting, state.learning, degraded, state.silent]
         with self._client.pipeline(transaction=False) as pipe:
             pipe.hset(self._key, self._owner, json.dumps(row))
             pipe.expire(self._key, _KEPT_SECONDS)
@@ -114,8 +132,10 @@ class StateStore:
 
 def _parsed(data: bytes) -> tuple[float, TelemetryState] | None:
     try:
-        time_s, reporting, learning, degraded = json.loads(data)
+        # analyzers of earlier versions name no silent nodes
+        time_s, reporting, learning, degraded, *rest = json.loads(data)
         found = tuple(Degradation(str(reason), int(n), str(text)) for reason, n, text in degraded)
-        return float(time_s), TelemetryState(int(reporting), int(learning), found)
+        silent = tuple(map(str, rest[0])) if rest else ()
+        return float(time_s), TelemetryState(int(reporting), int(learning), found, silent)
     except (ValueError, TypeError, RecursionError):
         return None

@@ -22,6 +22,7 @@ from reveal_operator.conditions import (
     Condition,
     ConditionInputs,
     ProfileOverlap,
+    SilentNodes,
     conditions,
     find,
     is_failing,
@@ -201,6 +202,29 @@ def test_nodes_that_are_not_heard_are_not_watched(
     assert f"{reporting} of 100 nodes report" in message(facts, NODES_REPORTING)
     if expected[0] == "True":
         assert message(facts, READY) == f"{reporting} nodes are watched"
+
+
+NAMES = tuple(f"n{number}" for number in range(1, 8))
+
+
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        (NAMES, "no samples of n1, n2, n3, n4, n5 and 2 more arrive"),
+        (NAMES[:2], "no samples of n1, n2 and 5 more arrive"),
+        ((), "no samples of the others arrive"),
+    ],
+)
+def test_silent_nodes_are_named_as_far_as_they_are_known(
+    known: tuple[str, ...], expected: str
+) -> None:
+    facts = replace(
+        GOOD, collectors=pods(100, 100), telemetry=TELEMETRY | {"nodesReporting": 93},
+        silent=SilentNodes(known, known[:1]),
+    )  # fmt: skip
+    assert expected in message(facts, NODES_REPORTING)
+    named = " (n1 and 6 more)" if known else ""
+    assert f"7 of 100 nodes with a collector send no samples{named}: " in message(facts, DEGRADED)
 
 
 def test_silent_nodes_are_counted_once_among_missing_collectors() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from reveal_contract.kube.errors import FORBIDDEN, INVALID, ApiError
 from reveal_contract.kube.events import EventReason
-from reveal_contract.kube.names import PROFILE_KIND
+from reveal_contract.kube.names import COLLECTOR, LABEL_COMPONENT, LABEL_PROFILE, PROFILE_KIND
 from reveal_operator.conditions import find
 from reveal_operator.events import EventSender
 from reveal_operator.inspection import PATIENCE_S, WorkloadInspector
@@ -22,6 +22,7 @@ from reveal_operator.reconcile import NEIGHBORS_S, Reconciler
 from reveal_operator.reports import ReportIndex, ReportRecord
 from reveal_operator.silence import PATIENCE_S as SILENCE_S
 from reveal_operator.silence import SilenceTracker
+from reveal_operator.silent_nodes import SilentNodeFinder
 from reveal_operator.status import StatusWriter
 from support.fake_operator_api import FakeOperatorApi, conflict
 from support.profile_factory import DEFAULTS
@@ -71,6 +72,7 @@ class Harness:
             inspector=WorkloadInspector(self.api, namespace, self.clock),
             neighbors=Neighbors(self.api, self.clock),
             silence=SilenceTracker(self.clock),
+            silent_nodes=SilentNodeFinder(self.api, namespace, self.clock),
             reports=self.reports,
             events=cast(EventSender, self.events),
             metrics=metrics,
@@ -97,6 +99,15 @@ class Harness:
             self.registry.get_sample_value(f"reveal_operator_nodes_{what}", {"profile": "p"})
             for what in ("desired", "reporting")
         )
+
+    def create_collector(self, node: str) -> None:
+        """Create the pod of a collector that is ready."""
+        labels = {LABEL_PROFILE: "p", LABEL_COMPONENT: COLLECTOR}
+        self.api.create({
+            "kind": "Pod", "metadata": {"name": f"collector-{node}", "labels": labels},
+            "spec": {"nodeName": node},
+            "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+        })  # fmt: skip
 
     def run_pods(self) -> None:
         """Let all pods become ready, and the analyzer report."""
@@ -316,14 +327,19 @@ def test_a_profile_under_deletion_is_left_to_the_garbage_collector(running: Harn
 
 
 def test_silent_nodes_make_a_profile_unready_after_two_minutes(running: Harness) -> None:
-    running.api.set_status(PROFILE_KIND, "p", telemetry={**TELEMETRY, "nodesReporting": 1})
+    silent = {**TELEMETRY, "nodesReporting": 1, "silentNodes": ["left", "n3", "n2"]}
+    running.api.set_status(PROFILE_KIND, "p", telemetry=silent)
+    for number in (1, 2, 3):
+        running.create_collector(f"n{number}")
     assert running.visit() == SILENCE_S
     assert running.condition("Ready")["status"] == "True"
     running.now += SILENCE_S
     running.visit()
     ready = running.condition("Ready")
     assert (ready["status"], ready["reason"]) == ("False", "NodesSilent")
-    assert "1 of 3 nodes report" in ready["message"]
+    assert "1 of 3 nodes report: no samples of n2, n3 arrive" in ready["message"]
+    degraded = running.condition("Degraded")["message"]
+    assert "2 of 3 nodes with a collector send no samples (n2, n3)" in degraded
     assert running.nodes() == (3, 1)
     running.api.set_status(PROFILE_KIND, "p", telemetry=TELEMETRY)
     running.visit()

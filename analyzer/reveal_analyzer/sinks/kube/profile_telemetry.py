@@ -29,6 +29,7 @@ def telemetry(state: TelemetryState | None) -> dict[str, Any]:
         "streamReachable": state is not None,
         "nodesReporting": known.reporting,
         "nodesLearning": known.learning,
+        "silentNodes": list(known.silent),
         "degraded": [
             {"reason": each.reason, "nodes": each.nodes, "message": each.message}
             for each in known.degraded
@@ -117,5 +118,5 @@ def _same(desired: dict[str, Any], written: dict[str, Any] | None) -> bool:
 def _compared(field: dict[str, Any]) -> list[Any]:
     rows = field.get("degraded") or []
     counts = [(row.get("reason"), row.get("nodes")) for row in rows]
-    keys = ("streamReachable", "nodesReporting", "nodesLearning")
+    keys = ("streamReachable", "nodesReporting", "nodesLearning", "silentNodes")
     return [*(field.get(key) for key in keys), counts]

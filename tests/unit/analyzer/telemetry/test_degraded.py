@@ -18,7 +18,13 @@ from reveal_analyzer.sinks.kube.profile_telemetry import ProfileTelemetry, telem
 from reveal_analyzer.stream.connection import connect
 from reveal_analyzer.telemetry.degraded import Degradation, degradations, summed
 from reveal_analyzer.telemetry.snapshot import NodeSnapshot, Snapshot
-from reveal_analyzer.telemetry.states import StateStore, TelemetryState, merged, state_of
+from reveal_analyzer.telemetry.states import (
+    MAX_SILENT,
+    StateStore,
+    TelemetryState,
+    merged,
+    state_of,
+)
 from reveal_contract.kube.errors import UnavailableError
 from reveal_contract.names import NODES, NODES_KEY, fleet_key, node_key
 from support.fake_kube import FakeKube
@@ -111,8 +117,17 @@ def test_reporting_and_learning_nodes_are_counted() -> None:
         "learning": NodeSnapshot(99, 0, learning=True),
         "silent": NodeSnapshot(30, 0),
     }  # fmt: skip
-    assert state_of(Snapshot(100, nodes=nodes), ()) == TelemetryState(2, 1)
+    assert state_of(Snapshot(100, nodes=nodes), ()) == TelemetryState(2, 1, (), ("silent",))
     assert merged([TelemetryState(2, 1), TelemetryState(3, 0)]) == TelemetryState(5, 1)
+
+
+def test_silent_nodes_are_named_in_the_order_of_their_silence() -> None:
+    nodes = {f"n{second:03}": NodeSnapshot(second, 0) for second in range(100)}
+    silent = state_of(Snapshot(200, nodes=nodes), ()).silent
+    assert silent[:2] == ("n099", "n098")
+    assert len(silent) == MAX_SILENT
+    others = TelemetryState(silent=("m1", "n099"))
+    assert merged([TelemetryState(silent=silent), others]).silent[:3] == ("n099", "m1", "n098")
 
 
 @pytest.fixture
@@ -178,6 +193,16 @@ def test_the_profile_is_written_on_change_no_more_than_twice_a_minute(client: re
     assert len(api.writes) == 2  # half a minute has not passed
     writer.step(api, snapshot(1131))
     assert api.profiles["p"]["status"]["telemetry"]["nodesReporting"] == 1
+
+
+def test_the_names_of_silent_nodes_reach_the_profile(client: redis.Redis) -> None:
+    api, writer = FakeKube(), ProfileTelemetry(client, "p", "one")
+    nodes = {"n1": NodeSnapshot(1000, 0.0), "n2": NodeSnapshot(900, 0.0)}
+    writer.step(api, snapshot(1000, nodes=nodes))
+    assert api.profiles["p"]["status"]["telemetry"]["silentNodes"] == ["n2"]
+    renamed = {"n1": NodeSnapshot(1031, 0.0), "n3": NodeSnapshot(900, 0.0)}
+    writer.step(api, snapshot(1031, nodes=renamed))
+    assert api.profiles["p"]["status"]["telemetry"]["silentNodes"] == ["n3"]
 
 
 def test_an_analyzer_that_does_not_lead_writes_to_redis_only(client: redis.Redis) -> None:
