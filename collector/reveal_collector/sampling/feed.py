@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from time import monotonic_ns
+from typing import TypeVar
 
 from reveal_collector.kernel.errors import LayoutChanged
 from reveal_collector.readers.opening import Opening
-from reveal_collector.readers.plan import ObservingSource
+from reveal_collector.readers.plan import FileScan, ObservingSource, scans_of
 from reveal_collector.readers.source import HUNG_NS, Outage, Source
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
@@ -32,6 +34,14 @@ LAST_RETRY_NS = 60_000_000_000
 _LAST_RETRY = 6  # the number of retries after which the delay stays at LAST_RETRY_NS
 
 Values = Sequence[int | None]
+_Result = TypeVar("_Result")
+
+
+class ThreadReplaced(BaseException):
+    """The call of a source returned after its thread was replaced, which must end now.
+
+    Like ``SystemExit`` it is no ``Exception``: only the function of the thread catches it.
+    """
 
 
 class Feed:
@@ -51,7 +61,8 @@ class Feed:
         self.source = source
         # checked once: an instance check of a protocol costs 25 us
         self.observer = source if isinstance(source, ObservingSource) else None
-        self.stale: Callable[[], bool] | None = getattr(source, "stale", None)
+        self._stale: Callable[[], bool] | None = getattr(source, "stale", None)
+        self.checks_layout = self._stale is not None
         self._outage: Callable[[], Outage | None] | None = getattr(source, "outage", None)
         self.name = source.name
         # the name under which outages are stated: several sources may share one driver
@@ -59,6 +70,8 @@ class Feed:
         self.busy_since_ns = 0
         self._opening: Opening | None = None
         self._has_hung = False
+        self._lock = threading.Lock()  # held to begin or end the leaving of a call
+        self._is_left = False  # a call hangs in a thread that was replaced
         self.lane = source.lane
         self.home_lane = source.lane  # the lane that fits the duration of its reads
         self.demoted = ""  # a phrase, if the source was too slow for its lane
@@ -103,7 +116,7 @@ class Feed:
         except Exception as error:  # a failing source must not stop the others
             return self._failed(error)
         finally:
-            self.busy_since_ns = 0
+            self._end_call()
         self.read_ns = monotonic_ns() - began
         self._spent.append(self.read_ns)
         self.reads_since_long = 0 if self.read_ns > FAST_MEDIAN_NS else self.reads_since_long + 1
@@ -111,6 +124,57 @@ class Feed:
         if self._indices is not None:
             return [values[index] if index >= 0 else None for index in self._indices]
         return values
+
+    def is_stale(self) -> bool:
+        """Return whether the source must be read by its own code; it may look at files for that."""
+        if self._stale is None or self.broken:
+            return False
+        try:
+            return self._call(self._stale)
+        except Exception:  # the read that follows fails as well, and is counted
+            return True
+
+    def scans(self) -> Sequence[FileScan] | None:
+        """Return what the native scanner reads of the source; None where its own code reads it."""
+        if self.broken:
+            return None
+        try:
+            return self._call(lambda: scans_of(self.source))
+        except Exception:  # its own code reads it, and its failures are counted
+            return None
+
+    def leave_call(self, since_ns: int) -> bool:
+        """Leave the call that began then to its thread: the source is broken until it returns.
+
+        Return False where that call is over.
+        """
+        with self._lock:
+            if self.busy_since_ns != since_ns:
+                return False
+            self._is_left = True
+            self._break_hung()
+        self.on_broken()
+        return True
+
+    def _call(self, call: Callable[[], _Result]) -> _Result:
+        """Call the source where it may hang."""
+        self.busy_since_ns = monotonic_ns()
+        try:
+            return call()
+        finally:
+            self._end_call()
+
+    def _end_call(self) -> None:
+        """Raise ``ThreadReplaced`` if another thread has gone on meanwhile."""
+        with self._lock:
+            self.busy_since_ns = 0
+            was_left, self._is_left = self._is_left, False
+        if was_left:
+            raise ThreadReplaced(self.name)
+
+    def _break_hung(self) -> None:
+        self._has_hung = True
+        self.broken, self.retry_due_ns = True, monotonic_ns() + FIRST_RETRY_NS
 
     def outage(self, now_ns: int) -> Outage | None:
         """Return since when the source has not answered; None while it answers in time."""
@@ -165,13 +229,14 @@ class Feed:
 
     def leave_hung(self, since_ns: int) -> None:
         """Note that the C thread has hung in a read since then: the source is broken."""
-        self._has_hung, self.busy_since_ns = True, since_ns
-        self.broken, self.retry_due_ns = True, monotonic_ns() + FIRST_RETRY_NS
+        self.busy_since_ns = since_ns
+        self._break_hung()
         self.on_broken()
 
     def reopen(self, now_ns: int) -> None:
         """Close and open a broken source; on failure, schedule the next retry later."""
-        if self._opening is not None and not self._opening.ended.is_set():
+        opening = self._opening
+        if self._is_left or (opening is not None and not opening.ended.is_set()):
             self.retry_due_ns = now_ns + FIRST_RETRY_NS
             return
         self.busy_since_ns = self.busy_since_ns or monotonic_ns()

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from reveal_collector.native.scanner import EVERY_TICK, NativePlan, RowLayout, ScanEntry
-from reveal_collector.readers.plan import BACK_OFF, QUIET, FileScan, scans_of
+from reveal_collector.readers.plan import BACK_OFF, QUIET, FileScan
 from reveal_collector.sampling.feed import Feed
 from reveal_collector.sampling.native_view import PlanView, Scans, SourceColumns
 from reveal_collector.sampling.rare_feed import RareFeed
@@ -32,9 +32,7 @@ class NativePlanner:
 
     def scans(self) -> Scans:
         """Return the scans of every source, or None where the source is broken or has none."""
-        return {
-            feed: None if feed.broken else _table_scans(feed) for feed in (*self._fast, *self._slow)
-        }
+        return {feed: _table_scans(feed) for feed in (*self._fast, *self._slow)}
 
     def plan(
         self,
@@ -97,6 +95,6 @@ class NativePlanner:
 
 def _table_scans(feed: Feed) -> Sequence[FileScan] | None:
     """Return the scans of a source if they give exactly its columns in the table."""
-    found = scans_of(feed.source)
+    found = feed.scans()
     width = sum(scan.plan.width for scan in found or ())
     return found if found is not None and width == len(feed.table_columns) else None

@@ -6,7 +6,8 @@ whose plan failed is read once by its own code, which learns the new layout; the
 new plan before its next slice starts.
 
 A read of the C thread that hangs in a driver would stop all sources.  After a few seconds without a
-slice, the source that is read then counts as broken, and a new C thread reads the others.
+slice, the source that is read then counts as broken, and a new C thread reads the others.  Where
+a call of Python hangs, a new Python thread completes the slices (``tick_watch``).
 """
 
 from __future__ import annotations
@@ -42,6 +43,10 @@ _RECORD_EVERY = 10  # slices between two records of read times while no read is 
 _SLOW_LONG_NS = SLOW_MEDIAN_NS // 4  # in one tick, as a source's files are spread over several
 _PATIENCE_NS = 2 * NS_PER_SECOND  # without a slice, until a check what the C thread reads
 _CHECKS = 2  # that find the same source: a thread that merely waits for a CPU goes on meanwhile
+# A slice that waits for so long after its end is completed without values that Python reads: they
+# would be those of a later second.
+_TOO_LATE_NS = NS_PER_SECOND
+_BEHIND_NS = NS_PER_SECOND // 2  # reading along would keep the delay
 
 
 @dataclass
@@ -91,6 +96,8 @@ class NativeSampler(Sampler):
         self._counts_before = SamplerCounts()  # those of the abandoned ones
         self._number = 0  # of the newest plan
         self._learned = False  # a source was read by its own code since the last plan
+        self._unfinished: NativeSlice | None = None  # the slice that is being completed
+        self._behind = False  # finished slices are waiting
         self._recording = SLOW_SAMPLES  # slices for which the time of every read is recorded
 
     def start(self) -> None:
@@ -100,6 +107,7 @@ class NativeSampler(Sampler):
         if self.not_real_time:
             log.warning("%s", self.not_real_time)
         self._thread.start()
+        self.tick_watch.start()
 
     def _start_ticker(self) -> None:
         plan, view = self._plan()
@@ -121,10 +129,14 @@ class NativeSampler(Sampler):
         if self._ticker is not None and not self._thread.is_alive() and self._ticker.collect():
             self._ticker = None
 
+    def _replace_thread(self) -> None:
+        self._behind = self._learned = True  # slices wait, and a source may have learned something
+        super()._replace_thread()
+
     def _run(self) -> None:
         prefer_real_time()  # a failed plan loses samples until this thread has replaced it
         while not self._stopping.is_set():
-            self._take(self._read_along())
+            self._take(None if self._behind else self._read_along())
         while self._take(None):
             pass
 
@@ -186,17 +198,31 @@ class NativeSampler(Sampler):
         """Read fast sources with columns that no plan reads yet; return whether there are any."""
         feeds = [feed for feed in self._fast if not feed.broken]
         for feed in feeds:
-            if feed.changed or (feed.stale and feed.stale()):
+            if feed.changed or feed.is_stale():
                 feed.read()
                 self._learned = True
         return any(feed.changed for feed in feeds)
 
     def _take(self, reads: _PythonReads | None) -> bool:
         """Wait for a slice, complete and deliver it; return False after the last one."""
-        ticker = self._ticker
-        taken = self._next(ticker) if ticker is not None else None
+        ticker, taken = self._ticker, self._unfinished
+        if taken is None and ticker is not None:
+            taken = self._next(ticker)
         if ticker is None or taken is None:
             return False
+        self._unfinished = taken
+        self._complete(taken, reads)
+        self._unfinished = None
+        self.rare_lane.check()
+        if self._hanging:
+            self._hanging = [each for each in self._hanging if not each.collect()]
+        if not self._stopping.is_set():
+            self._update_plan(ticker)
+        self._behind = self._age_ns(taken) > _BEHIND_NS
+        return True
+
+    def _complete(self, taken: NativeSlice, reads: _PythonReads | None) -> None:
+        """Read what the C thread cannot read, and deliver the slice."""
         for old in [number for number in self._views if number < taken.plan]:
             del self._views[old]
         view = self._views[taken.plan]
@@ -213,12 +239,10 @@ class NativeSampler(Sampler):
             self._deliver(
                 RawSlice(sequence, taken.start_ns, view.table, taken.fast, slow, taken.lateness)
             )
-        self.rare_lane.check()
-        if self._hanging:
-            self._hanging = [each for each in self._hanging if not each.collect()]
-        if not self._stopping.is_set():
-            self._update_plan(ticker)
-        return True
+
+    def _age_ns(self, taken: NativeSlice) -> int:
+        """Return the time since the end of a slice."""
+        return self._clock.monotonic() - taken.due - NS_PER_SECOND
 
     def _newest(self) -> PlanView:
         return self._views[self._number]
@@ -274,7 +298,7 @@ class NativeSampler(Sampler):
             flags = taken.flags[part.owner]
             if flags & GROWN:
                 self._planner.grow(part.feed)
-            if flags or (part.feed.stale and part.feed.stale()):
+            if flags or part.feed.is_stale():
                 values[part.feed] = part.feed.read()
         return values
 
@@ -283,6 +307,22 @@ class NativeSampler(Sampler):
     ) -> memoryview[int]:
         """Return the slow row, completed by the values that the C thread did not read."""
         row = taken.slow
+        if self._age_ns(taken) <= _TOO_LATE_NS:
+            self._put_python_values(row, view, taken, learned)
+        now = self._clock.monotonic()
+        for rare, channels, column in view.rare:
+            if channels and rare.table_columns is channels:
+                put(row, column, rare.latest_values(now))
+        return row
+
+    def _put_python_values(
+        self,
+        row: memoryview[int],
+        view: PlanView,
+        taken: NativeSlice,
+        learned: dict[Feed, Values],
+    ) -> None:
+        """Write the values of sources that their own code reads."""
         whole = len(taken.lateness) == self._ticks
         for part in view.read_by_python:
             if part.feed.table_columns is part.channels:
@@ -292,11 +332,6 @@ class NativeSampler(Sampler):
             failed = part.feed in learned and taken.flags[part.owner]
             if failed and part.channels and part.feed.table_columns is part.channels:
                 put(row, part.column, learned[part.feed])
-        now = self._clock.monotonic()
-        for rare, channels, column in view.rare:
-            if channels and rare.table_columns is channels:
-                put(row, column, rare.latest_values(now))
-        return row
 
     def _update_plan(self, ticker: Ticker) -> None:
         """Pass a new plan to the C thread where the table or a source's plan has changed."""

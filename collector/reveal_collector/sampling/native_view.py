@@ -49,7 +49,7 @@ class PlanView:
         """Sources to check after every slice, even if all their files were read."""
         return tuple(
             part for part in self.parts
-            if part.feed.stale or (part.owner < 0 and not part.channels)
+            if part.feed.checks_layout or (part.owner < 0 and not part.channels)
         )  # fmt: skip
 
     @cached_property

@@ -6,15 +6,17 @@ import logging
 import threading
 from array import array
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from reveal_collector.kernel.scheduling import prefer_real_time
 from reveal_collector.readers.raw_slice import MISSING, RawSlice, gather
 from reveal_collector.readers.source import Source
 from reveal_collector.sampling.clock import Clock, SystemClock, phase_ns
-from reveal_collector.sampling.feed import SAMPLES, Feed
+from reveal_collector.sampling.feed import SAMPLES, Feed, ThreadReplaced
 from reveal_collector.sampling.rare_feed import RareFeed
 from reveal_collector.sampling.rare_lane import RareLane
+from reveal_collector.sampling.tick_watch import TickWatch
 from reveal_contract.channels import ChannelTable
 from reveal_contract.metric import Lane
 from reveal_contract.time_units import NS_PER_SECOND
@@ -79,8 +81,10 @@ class Sampler:
         self._rare = [RareFeed(feed) for feed in feeds if feed.lane is Lane.RARE]
         self.rare_lane = RareLane(self._rare, feeds, self._clock.monotonic)
         self._table = self._build_table()
+        self._reading_due = 0  # start of the slice that is read now
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="reveal-tick", daemon=True)
+        self.tick_watch = TickWatch(feeds, self._replace_thread)
+        self._thread = self._new_thread()
 
     @property
     def table(self) -> ChannelTable:
@@ -88,22 +92,39 @@ class Sampler:
         return self._table
 
     def start(self) -> None:
-        """Start the rare lane and the tick thread."""
+        """Start the rare lane, the tick thread and its watch."""
         self.rare_lane.start()
         self._thread.start()
+        self.tick_watch.start()
 
     def stop(self, timeout: float = 1.0) -> None:
         """Stop within a tick and deliver the part of the current slice that was read."""
         self._stopping.set()
+        self.tick_watch.stop()
         self.rare_lane.stop()
         if self._thread.is_alive():
             self._thread.join(timeout)
+
+    def _new_thread(self) -> threading.Thread:
+        return threading.Thread(target=self._run_until_replaced, name="reveal-tick", daemon=True)
+
+    def _replace_thread(self) -> None:
+        """Go on in a new thread where the present one hangs in a source; it ends by itself."""
+        if not self._stopping.is_set():
+            self._thread = self._new_thread()
+            self._thread.start()
+
+    def _run_until_replaced(self) -> None:
+        with suppress(ThreadReplaced):
+            self._run()
 
     def _run(self) -> None:
         self.not_real_time = prefer_real_time() or ""
         if self.not_real_time:
             log.warning("%s", self.not_real_time)
         due = self.first_due()
+        if self._reading_due:  # the thread before hangs in that slice
+            self.counts.skipped_slices += (due - self._reading_due) // NS_PER_SECOND
         self._stopping.wait((due - self._clock.monotonic() - self._period) / NS_PER_SECOND)
         while not self._stopping.is_set():
             due = self.take_slice(due)
@@ -115,7 +136,7 @@ class Sampler:
 
     def take_slice(self, due: int) -> int:
         """Read and deliver the slice that starts at ``due``; return the start of the next one."""
-        due = self._skip_standstill(due)
+        due = self._reading_due = self._skip_standstill(due)
         self._clock.sleep_until(due)
         self._update_table()
         start_ns = self._clock.wall() - max(0, self._clock.monotonic() - due)

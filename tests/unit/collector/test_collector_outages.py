@@ -161,3 +161,28 @@ def test_a_collector_that_hangs_stops_in_time(collector: Collector) -> None:
     stopping.start()
     stopping.join(10)
     assert not stopping.is_alive()
+
+
+def test_a_source_that_hangs_in_the_tick_thread_is_stated_and_costs_only_itself(
+    sink: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reveal_collector.sampling.feed.HUNG_NS", 100_000_000)
+    monkeypatch.setattr("reveal_collector.sampling.tick_watch.PERIOD_S", 0.2)
+    hung = Device("good", Lane.SLOW, answers=False)
+    collector = Collector(
+        CollectorSettings("n1", ""), [sink], [Device("fast", Lane.FAST, answers=True), hung]
+    )
+    collector.start()
+    try:
+        wait_until(lambda: bool(sink.slices) and sink.last()["memory.mem_free"] == 5)
+        assert sink.last()["memory.temperature"] is None
+        status = collector.status()
+        assert [each.source for each in status.failing] == ["good"]
+        assert set(map(str, status.failing)) <= set(status.degraded)
+        assert {feed.source: feed.up for feed in status.feeds} == {
+            "fast": True, "good": False, "own": True,
+        }  # fmt: skip
+        report = json.dumps(status.to_node_status()).encode()
+        assert "GoodUnavailable" in {each.reason for each in degradations("n1", report)}
+    finally:
+        collector.stop()

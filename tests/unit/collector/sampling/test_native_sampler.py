@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from array import array
@@ -254,3 +255,55 @@ def test_a_source_that_calls_is_read_immediately_and_its_new_column_starts_with_
     assert all(row in ([0] * 10, [7] * 10) for row in second_column)
     assert all(columns(raw, 0)[0] == 7 for raw in run.slices if raw.sequence > begun)
     assert [7, 7] in source.took_rows
+
+
+class Pipe:
+    """A slow source without a plan whose reads hang while its pipe is empty."""
+
+    name, lane = "pipe", Lane.SLOW
+    channels: tuple[Channel, ...] = (Channel("pipe.x", "p", Kind.GAUGE, 1.0, Lane.SLOW),)
+
+    def __init__(self) -> None:
+        self.reader, self.writer = os.pipe()
+        self.reading = threading.Event()
+
+    def open(self) -> None: ...
+
+    def read(self) -> Sequence[int | None]:
+        self.reading.set()
+        return [os.read(self.reader, 1)[0]]
+
+    def close(self) -> None: ...
+
+
+def test_a_source_that_hangs_in_python_costs_only_its_own_values(tmp_path: Path) -> None:
+    (tmp_path / "good").write_text("a 1\n")
+    pipe = Pipe()
+    try:
+        with Run(text_source(tmp_path / "good", "good"), pipe) as run:
+            assert pipe.reading.wait(20)
+            run.sampler.tick_watch.check()
+            run.sampler.tick_watch.check()
+            raw = run.until(lambda raw: len(run.slices) > 1)
+            assert columns(raw, 0) == [1] * 10
+            assert list(raw.slow) == [MISSING]
+            first, second = (each.sequence for each in run.slices[:2])
+            assert second == first + 1  # the slice whose reading hung was delivered, too
+            assert run.sampler.feeds[1].broken
+            os.write(pipe.writer, bytes([7] * 100))
+            raw = run.until(lambda raw: list(raw.slow) == [7])
+            assert not run.sampler.feeds[1].broken
+    finally:
+        os.close(pipe.writer)
+
+
+def test_what_python_reads_long_after_a_slice_is_missing_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reveal_collector.sampling.native_sampler._TOO_LATE_NS", -SECOND)
+    (tmp_path / "good").write_text("a 1\n")
+    slow = Counter("slow", Lane.SLOW)
+    with Run(text_source(tmp_path / "good", "good"), slow) as run:
+        raw = run.until(lambda raw: len(run.slices) > 1)
+    assert columns(raw, 0) == [1] * 10
+    assert list(raw.slow) == [MISSING] and not slow.reads
