@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from reveal_analyzer.derive import tcp_losses
+from reveal_analyzer.derive import stalls, tcp_losses
 from reveal_analyzer.derive.ratios import Ratio, find_ratios
 from reveal_analyzer.kernels.derive import Folds, Recipe
 from reveal_analyzer.kernels.formulas import Opcode, Program
@@ -116,15 +116,16 @@ class ColumnPlan:
         formulas = self.recipe.formulas
         numbers = np.searchsorted(formulas.ends, np.arange(formulas.codes.size), side="right")
         reads = (formulas.codes == Opcode.READ) | (formulas.codes == Opcode.READ_OR_ZERO)
-        columns, channels = self.first_derived + numbers[reads], formulas.channels[reads]
-        if self.loss_counters is None:
-            return columns, channels
-        counters, count = self.loss_counters.columns, len(tcp_losses.METRICS)
-        losses = np.arange(self.recipe.width - count, self.recipe.width)
-        return (
-            np.concatenate([columns, np.repeat(losses, counters.size)]),
-            np.concatenate([channels, np.tile(counters, count)]),
-        )
+        activity = np.array(stalls.inputs(self.channels), np.intp)
+        stalled = self.first_derived + formulas.ends.size
+        columns = [self.first_derived + numbers[reads], np.full(activity.size, stalled, np.intp)]
+        channels = [formulas.channels[reads], activity]
+        if self.loss_counters is not None:
+            counters, count = self.loss_counters.columns, len(tcp_losses.METRICS)
+            losses = np.arange(self.recipe.width - count, self.recipe.width)
+            columns.append(np.repeat(losses, counters.size))
+            channels.append(np.tile(counters, count))
+        return np.concatenate(columns), np.concatenate(channels)
 
 
 @lru_cache(maxsize=COLUMN_SETS)

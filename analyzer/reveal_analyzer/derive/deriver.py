@@ -8,7 +8,12 @@ from typing import NamedTuple
 import numpy as np
 
 from reveal_analyzer.arrays import Floats
-from reveal_analyzer.derive.columns import ColumnPlan, column_plan, shared_column_plan
+from reveal_analyzer.derive.columns import (
+    ColumnPlan,
+    column_plan,
+    previous_indices,
+    shared_column_plan,
+)
 from reveal_analyzer.derive.stalls import StallCounter
 from reveal_analyzer.derive.tcp_losses import LossWatch
 from reveal_analyzer.kernels import backend
@@ -40,22 +45,31 @@ class Deriver:
         self._stalls = StallCounter()
         self._losses = LossWatch()
         self._plans: dict[bytes, ColumnPlan] = {}
-        self._last: tuple[bytes, Floats] | None = None
+        self._last: tuple[ColumnPlan, Floats] | None = None
         self._durations: tuple[object, Floats] | None = None
 
     def second(self, message: Message, table: ChannelTable) -> Second:
         """Return the second that this message covers."""
         plan = self._plan_of(table)
         ticks = Ticks(message.fast, message.fast_missing, message.slow, message.slow_missing)
-        previous = _NONE if self._last is None or self._last[0] != table.key else self._last[1]
-        durations = self._divisors(message, plan)
+        durations, previous = self._divisors(message, plan), self._previous(plan)
         seconds, values = backend.current().derive_second(ticks, durations, previous, plan.recipe)
         rest: list[float] = [self._stalls.push(plan.channels, seconds)]
         if plan.loss_counters is not None:
             rest += self._losses.push(message, plan.loss_counters)
         values[-len(rest) :] = rest
-        self._last = (table.key, seconds)
+        self._last = (plan, seconds)
         return Second(plan, message.start_ns, values, seconds)
+
+    def _previous(self, plan: ColumnPlan) -> Floats:
+        """Return the channels of the second before, NaN for new ones; empty where there is none."""
+        if self._last is None:
+            return _NONE
+        before, seconds = self._last
+        if before is plan:
+            return seconds
+        source = previous_indices(*([c.label for c in each.channels] for each in (plan, before)))
+        return np.where(source < 0, np.nan, seconds[source])
 
     def _plan_of(self, table: ChannelTable) -> ColumnPlan:
         if table.key not in self._plans:

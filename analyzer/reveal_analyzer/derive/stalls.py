@@ -59,13 +59,16 @@ class _SubjectActivity:
     idle: int = 0
     missing: int = 0
 
-    def push(self, usage: float, second: _BusySecond) -> bool:
-        """Add a second with ``usage`` ns of CPU time; return whether the subject is stalled now."""
+    def push(self, usage: float, second: _BusySecond) -> float:
+        """Add a second with ``usage`` ns of CPU time.
+
+        Return 1 if the subject is stalled now, 0 if not, and NaN if it was and was not read now.
+        """
         if usage > _IDLE and second.tasks != 0:
             self._work(usage, second)
         elif self.busy:  # a subject that never worked cannot stall
             return self._rest(usage, second)
-        return False
+        return 0
 
     def _work(self, usage: float, second: _BusySecond) -> None:
         if self.idle:
@@ -75,25 +78,35 @@ class _SubjectActivity:
         self.busy.append(second)
         self.working = self.working + 1 if usage >= _WORKING else 0
 
-    def _rest(self, usage: float, second: _BusySecond) -> bool:
-        """Add a second without work; return whether the subject is stalled after it."""
+    def _rest(self, usage: float, second: _BusySecond) -> float:
+        """Add a second without work, and return what ``push`` does."""
         if self.working < _ACTIVE_S:  # nearly all subjects: not steady, so not stalled
             self.idle += 1
             if self.idle >= _STILL_S:
                 self._forget()
-            return False
+            return 0
         # without a count of tasks or the memory in use, nobody knows whether it is alive
         if math.isnan(usage) or (math.isnan(second.tasks) and math.isnan(second.memory)):
-            self.missing += 1
-            if self.missing > _MISSING_S:
-                self._forget()
-            return False
+            return self._miss()
         self.missing = 0
         if self._ended(second):
             self._forget()
-            return False
+            return 0
         self.idle += 1
         self.since_idle.append(_or_zero(second.received))
+        return self._is_stalled
+
+    def _miss(self) -> float:
+        """Count a second in which the subject was not read; a stalled one waits for the next."""
+        if self._is_stalled:
+            return _NAN
+        self.missing += 1
+        if self.missing > _MISSING_S:
+            self._forget()
+        return 0
+
+    @property
+    def _is_stalled(self) -> bool:
         return self.idle >= _STILL_S and not self._waits_for_input
 
     def _ended(self, second: _BusySecond) -> bool:
@@ -139,22 +152,34 @@ class StallCounter:
         self._channels: Sequence[Channel] = ()
         self._counters: dict[str, tuple[int, ...]] = {}
 
-    def push(self, channels: Sequence[Channel], seconds: NDArray[np.float64]) -> int:
-        """Add the values of all channels; return how many subjects are stalled."""
+    def push(self, channels: Sequence[Channel], seconds: NDArray[np.float64]) -> float:
+        """Add the values of all channels; return how many subjects are known to be stalled.
+
+        NaN where none is and one was before it was no longer read, or where no usage was read.
+        """
         if channels is not self._channels:
             self._channels, self._counters = channels, _counters(channels)
             known = self._subjects
             self._subjects = {n: known.get(n) or _SubjectActivity() for n in self._counters}
-        stalled = 0
+        stalled, unknown, unread = 0.0, False, bool(self._counters)
         for subject, (usage, *others) in zip(
             self._subjects.values(), self._counters.values(), strict=True
         ):
             used = seconds.item(usage)
+            unread = unread and math.isnan(used)
             if used <= _IDLE and not subject.busy:  # nearly all subjects of nearly all nodes
                 continue
             second = _BusySecond(*[_NAN if i < 0 else seconds.item(i) for i in others])
-            stalled += subject.push(used, second)
-        return stalled
+            state = subject.push(used, second)
+            unknown |= math.isnan(state)
+            stalled += 0.0 if math.isnan(state) else state
+        return _NAN if unread or (unknown and not stalled) else stalled
+
+
+def inputs(channels: Sequence[Channel]) -> list[int]:
+    """Return the channels without whose values a subject may be stalled unseen."""
+    known = (each[:-1] for each in _counters(channels).values())  # packets may be missing
+    return [index for indices in known for index in indices if index >= 0]
 
 
 def _counters(channels: Sequence[Channel]) -> dict[str, tuple[int, ...]]:

@@ -90,14 +90,17 @@ class LossWatch:
         self._retransmitted: deque[int] = deque(maxlen=_WINDOW_S)
 
     def push(self, message: Message, counters: LossCounters) -> tuple[float, ...]:
-        """Add a slice; return the present values of ``METRICS``."""
+        """Add a slice; return the present values of ``METRICS``.
+
+        A tick in which a counter was not read is left out: its zeros would count as silence.
+        """
         columns = counters.columns
         counts = message.fast.take(columns, axis=1)
         if message.fast_missing.any():
-            counts[message.fast_missing[:, columns]] = 0
+            counts = counts[~message.fast_missing.take(columns, axis=1).any(axis=1)]
         self._ticks.append(counts)
         self._retransmitted.append(int(np.add.reduce(counts[:, 1])))
-        if sum(self._retransmitted) < _ENOUGH:
+        if not len(counts) or sum(self._retransmitted) < _ENOUGH:
             return _SILENT
         sent, retransmitted, recoveries = np.concatenate(
             [_tick_sums(each) for each in self._ticks]

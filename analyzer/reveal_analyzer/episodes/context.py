@@ -42,14 +42,15 @@ def warmup_load(before: dict[str, float], age: int, second: Second) -> dict[str,
     """Return the mean load of the warm-up, updated by one second.
 
     The values are busy CPUs in cores and pressures from 0 to 1.  They are reported, because a
-    baseline that was learned on a saturated host hides contention.
+    baseline that was learned on a saturated host hides contention.  A second without a value
+    leaves the mean as it was.
     """
-    now: dict[str, float] = {}
+    now = dict(before)
     for index, column in enumerate(second.plan.columns):
         name = column.metric.name
         if (name == "cpu.busy" or name in _LOAD) and column.feature != "mean_change":
-            now[name] = float(np.nan_to_num(second.values[index])) / 1e9
-    return {
-        name: before.get(name, 0.0) + (value - before.get(name, 0.0)) / age
-        for name, value in now.items()
-    }
+            value = float(second.values[index]) / 1e9
+            mean = before.get(name, value)
+            if not np.isnan(value):
+                now[name] = mean + (value - mean) / age
+    return now

@@ -312,7 +312,7 @@ def _means(rows: Floats, lengths: Ints) -> Floats:
 def _robust(rows: Floats) -> tuple[Floats, Floats]:
     """Return median and deviation (from the quartiles) of each column, without missing values."""
     if not len(rows):
-        return np.zeros(rows.shape[1]), np.zeros(rows.shape[1])
+        return np.full(rows.shape[1], np.nan), np.zeros(rows.shape[1])
     rows = np.sort(rows, axis=0)  # missing ones last
     last = np.maximum(np.isfinite(rows).sum(axis=0) - 1, 0)
     low, middle, high = (_quantile(share, rows, last) for share in (0.25, 0.5, 0.75))
@@ -339,7 +339,7 @@ def _idle_pages(names: tuple[str, ...], levels: Floats) -> float:
         return float(levels[names.index(name)]) if name in names else default
 
     if IDLE_PAGES in names:
-        promised = level(PROMISED_PAGES, 0.0)
-        return level(IDLE_PAGES) - (promised if promised > 0 else 0.0)
+        promised = max(level(PROMISED_PAGES, 0.0), 0.0)  # NaN stays NaN
+        return level(IDLE_PAGES) - promised
     free, promised, size = (level(name) for name in _MEMINFO)
     return (free - promised) * size

@@ -64,7 +64,7 @@ class RecentExcess:
 def _restored(sparse: _SparseSecond) -> ObservedSecond:
     """Return a whole second, with the columns that were not kept at their baseline."""
     width = len(sparse.plan.columns)
-    values, weighted_excess = np.nan_to_num(sparse.baseline), np.zeros(width)
+    values, weighted_excess = sparse.baseline.copy(), np.zeros(width)
     excess = np.zeros((2, width))
     values[sparse.indices], weighted_excess[sparse.indices] = sparse.values, sparse.weighted_excess
     excess[:, sparse.indices] = sparse.excess

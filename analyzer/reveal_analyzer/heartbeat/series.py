@@ -7,6 +7,7 @@ host counter comes from one subject, it is used as that subject's counter.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -137,34 +138,29 @@ class CounterSeries:
         if not where.subjects:
             self._busy = {}
             return {}
-        counted = message.fast.take(where.usage, axis=1)
-        if message.fast_missing.any():
-            counted[message.fast_missing.take(where.usage, axis=1)] = 0
-        length = len(message.fast) * message.tick_us / 1e6
-        used = np.add.reduce(counted, axis=0) * where.scales / length
+        used = _cpus_used(message, where)
         means: dict[str, float] = {}
         watched: dict[str, int] = {}
         for subject, now, column in zip(
             where.subjects, used.tolist(), where.usage.tolist(), strict=True
         ):
-            before = self._busy.get(subject)
-            if before is None and now < _BUSY:
-                continue
-            mean = now if before is None else before + (1 - _DECAY) * (now - before)
+            mean = _mean_use(self._busy.get(subject), now)
             if mean >= _IDLE:
                 means[subject], watched[subject] = mean, column
         self._busy = means
         return watched
 
     def _add_host(self, message: Message, where: SeriesPlan) -> None:
-        """Update the decaying sums of the host's counters."""
+        """Update the decaying sums of the host's counters; one that was not read keeps its sum."""
         sums = {}
         for metric, columns in where.host.items():
-            now = np.nansum(_increments(message, columns), axis=0)
+            increments = _increments(message, columns)
+            now = np.nansum(increments, axis=0)
             before = self._host_sums.get(metric)
             # other instances, such as a new disk: the sum starts again
             if before is not None and before.shape == now.shape:
-                now += _DECAY * before
+                unread = np.isnan(increments).all(axis=0)
+                now = np.where(unread, before, now + _DECAY * before)
             sums[metric] = now
         self._host_sums = sums
 
@@ -174,9 +170,11 @@ class CounterSeries:
         """Return the host's counters that come almost entirely from this subject."""
         assigned = {}
         for metric, column in where.own.get(subject, {}).items():
-            now = 0.0 if message.slow_missing[column] else float(message.slow[column])
             key, host = (subject, metric), HOST_METRICS[metric]
-            used = self._own_sums[key] = now + _DECAY * self._own_sums.get(key, 0.0)
+            used = self._own_sums.get(key, 0.0)
+            if not message.slow_missing[column]:  # else as before, not 0
+                used = float(message.slow[column]) + _DECAY * used
+            self._own_sums[key] = used
             of_host = self._host_sums.get(host)
             if of_host is None or used <= 0:
                 continue
@@ -189,6 +187,28 @@ class CounterSeries:
             columns = where.host[host][busiest : busiest + 1]
             assigned[host] = _increments(message, columns).ravel()
         return assigned
+
+
+def _mean_use(before: float | None, now: float) -> float:
+    """Return the mean CPUs of a subject: 0 until it is busy, as before while it is not read."""
+    if math.isnan(now):
+        return before or 0.0
+    if before is None:
+        return now if now >= _BUSY else 0.0
+    return before + (1 - _DECAY) * (now - before)
+
+
+def _cpus_used(message: Message, where: SeriesPlan) -> Floats:
+    """Return the mean CPUs of each subject over the ticks that were read; NaN where none was."""
+    counted = message.fast.take(where.usage, axis=1)
+    ticks: float | Floats = len(message.fast)
+    if message.fast_missing.any():
+        missing = message.fast_missing.take(where.usage, axis=1)
+        counted[missing] = 0
+        read = len(message.fast) - missing.sum(axis=0)
+        ticks = np.where(read > 0, read, np.nan)
+    used: Floats = np.add.reduce(counted, axis=0) * where.scales / (ticks * message.tick_us / 1e6)
+    return used
 
 
 def _increments(message: Message, columns: Indices) -> Floats:

@@ -56,14 +56,14 @@ def derive_second(
     """Return the value of every channel in base units, and the columns.
 
     ``durations`` are the seconds that a value covers.  ``previous`` are the channels of the second
-    before; if it is empty, every change is 0.  The columns beyond the formulas are not set.
+    before; if it is empty, every change is missing.  The columns beyond the formulas are not set.
     """
     seconds = _means(ticks) / durations * recipe.scale
     values = np.empty(recipe.width)
     copied_end = recipe.copied.size
     changes_end = copied_end + recipe.changes.size
     values[:copied_end] = seconds[recipe.copied]
-    values[copied_end:changes_end] = 0.0
+    values[copied_end:changes_end] = np.nan
     if previous.size:
         values[copied_end:changes_end] = seconds[recipe.changes] - previous[recipe.changes]
     folds_end = changes_end + recipe.folds.starts.size

@@ -84,7 +84,8 @@ def _copy_and_change(
         values[index] = seconds[copied[index]]
     for index in range(changes.size):
         channel = changes[index]
-        values[copied.size + index] = seconds[channel] - previous[channel] if previous.size else 0.0
+        last = previous[channel] if previous.size else np.nan
+        values[copied.size + index] = seconds[channel] - last
 
 
 @kernel

@@ -71,7 +71,7 @@ class SavedColumns:
     def fits(self, second: Second) -> bool:
         """Return whether the node has about the size that it had."""
         memory, cpus = self.capacity
-        memory_now, cpus_now = ColumnScaling.capacity_of(second)
+        memory_now, cpus_now = ColumnScaling.capacity_of(second, self.capacity)
         return cpus == cpus_now and math.isclose(memory, memory_now, rel_tol=_SAME_SIZE)
 
 
@@ -135,7 +135,8 @@ class ConstantColumns:
 
     def for_table(self, second: Second, settings: LiveSettings) -> ConstantColumns:
         """Return the state for another plan's columns; new columns are active."""
-        result = ConstantColumns.none(second, settings)
+        size = ColumnScaling.capacity_of(second, (self.whole.memory, self.whole.cpus))
+        result = ConstantColumns.none(second, settings, size)
         source = result.source(self)
         constant, reactivated = (
             (source >= 0) & flags[source] for flags in (self.constant, self.reactivated)

@@ -117,9 +117,11 @@ class JobStarts:
             recent.clear()
             return False
         work = np.nan_to_num(values[channels.work])
-        harm = np.nan_to_num(values[channels.harm]) / NS_PER_SECOND / channels.limits
+        harm = values[channels.harm] / NS_PER_SECOND / channels.limits
         small = float(channels.reads is not None and self._small_reads(channels.reads, values))
-        recent.append((float(work[new].sum()), float(work.sum()), float(harm.max()), small))
+        # pressure comes first: where it was not read, nobody knows whether a task waits
+        worst = np.inf if np.isnan(harm[0]) else float(np.fmax.reduce(harm))
+        recent.append((float(work[new].sum()), float(work.sum()), worst, small))
         new_work, all_work, harms, smalls = np.array(recent).T
         # medians of harm and of small reads, as a start may well begin with one burst
         harmless = np.median(harms) < 1 and not (len(recent) == _SPAN and np.median(smalls))

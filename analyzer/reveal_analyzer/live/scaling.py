@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -38,9 +39,9 @@ class ColumnScaling:
         self._pooling = shared.pooling
 
     @staticmethod
-    def capacity_of(second: Second) -> Capacity:
-        """Return the size of the node of a second."""
-        return _capacity(second)
+    def capacity_of(second: Second, known: Capacity) -> Capacity:
+        """Return the size of the node of a second; what was not read is as in ``known``."""
+        return _capacity(second, known)
 
     def only(self, indices: Indices) -> ColumnScaling:
         """Return the scaling of these columns; the others are taken as within their range."""
@@ -60,7 +61,7 @@ class ColumnScaling:
         """Return which columns are pooled."""
         return self._pooling.groups
 
-    def base_units(self, scaled: Floats32) -> Floats:
+    def base_units(self, scaled: Floats | Floats32) -> Floats:
         """Return values in base units; the inverse of ``scale``."""
         values: Floats = np.sinh(scaled.astype(np.float64)) * self._quantum
         return values
@@ -188,10 +189,11 @@ def _table(owner: Indices, top: int) -> Indices:
     return table
 
 
-def _capacity(second: Second) -> Capacity:
+def _capacity(second: Second, known: Capacity | None = None) -> Capacity:
     """Return bytes of memory and number of CPUs, from the channels themselves.
 
-    Large hosts have no channel for each CPU; recordings of older collectors no ``cpu.online``.
+    What was not read in this second is as in ``known``.  Large hosts have no channel for each CPU;
+    recordings of older collectors no ``cpu.online``.
     """
     names = second.plan.channels
     levels = {
@@ -200,6 +202,11 @@ def _capacity(second: Second) -> Capacity:
         if c.metric in ("memory.mem_total", "cpu.online")
     }
     memory, online = levels.get("memory.mem_total", 0.0), levels.get("cpu.online", 0.0)
+    if known is not None:
+        memory, online = (
+            before if math.isnan(now) else now
+            for now, before in zip((memory, online), known, strict=True)
+        )
     counted = sum(1 for c in names if c.metric == "cpu.user" and c.instance)
     cpus = int(online) if online > 0 else max(counted, 1)
     return memory if memory > 0 else float(_MEMORY_UNKNOWN), cpus

@@ -10,6 +10,7 @@ signatures and the comparison of nodes detect it.
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -121,7 +122,10 @@ def _findings(
 
 @dataclass(frozen=True)
 class _Aligned:
-    """All seconds in the columns of the last one: (seconds, columns), in base units."""
+    """All seconds in the columns of the last one: (seconds, columns), in base units.
+
+    NaN where a column was not read, 0 where the table did not have it yet.
+    """
 
     values: Floats
     last: Second
@@ -139,9 +143,10 @@ class _RecordingScores:
         self._values = aligned.values
         self._scaling = ColumnScaling(aligned.last, settings)
         scaled = self._scaling.scale(aligned.values)
-        scored = selection.scorable(self._plan.columns, scaled)
+        levels = _medians(scaled)
+        scored = selection.scorable(self._plan.columns, np.where(np.isnan(scaled), levels, scaled))
         views = sustained_views(np.nan_to_num(scored), _runs(seconds), settings.views)
-        self._baseline = self._scaling.base_units(np.median(scaled, axis=0))
+        self._baseline = self._scaling.base_units(levels)
         excess = _excess(views, settings)
         own = np.maximum(np.percentile(excess, _OWN_PERCENTILE, axis=0), 1.0)
         self._excess = excess / own
@@ -173,7 +178,16 @@ def _align(seconds: Sequence[Second]) -> _Aligned:
             sources[id(second.plan)] = previous_indices(last.plan.labels, second.plan.labels)
         source = sources[id(second.plan)]
         values[index] = np.where(source < 0, 0.0, second.values[source])
-    return _Aligned(np.nan_to_num(values), last)
+    return _Aligned(values, last)
+
+
+def _medians(values: Floats) -> Floats:
+    """Return the median of each column over the seconds in which it was read; 0 without any."""
+    if not np.isnan(values).any():
+        return np.asarray(np.median(values, axis=0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a column without any value
+        return np.nan_to_num(np.nanmedian(values, axis=0))
 
 
 def _runs(seconds: Sequence[Second]) -> list[tuple[int, int]]:

@@ -63,21 +63,18 @@ def huge_pools(roots: Roots) -> list[HugePool]:
 
 
 def _pools(folder: Path, node: int | None) -> list[HugePool]:
+    """Return the pools in a folder; one whose numbers cannot be read is unknown, and left out."""
     found = []
     for name in files.names(folder):
         size = name.removeprefix("hugepages-").removesuffix("kB")
         if not size.isdecimal():
             continue
-        path = folder / name
-        found.append(
-            HugePool(
-                size=int(size) * 1024,
-                node=node,
-                total=files.read_number(path / "nr_hugepages") or 0,
-                free=files.read_number(path / "free_hugepages") or 0,
-                reserved=files.read_number(path / "resv_hugepages") or 0,
-            )
-        )
+        names = ("nr_hugepages", "free_hugepages", "resv_hugepages")
+        total, free, reserved = (files.read_number(folder / name / each) for each in names)
+        if node is not None:
+            reserved = 0  # only the host has the file
+        if total is not None and free is not None and reserved is not None:
+            found.append(HugePool(int(size) * 1024, node, total, free, reserved))
     return found
 
 

@@ -41,16 +41,23 @@ _INTERVAL_DIVISOR = 4
 _MAX_INTERVAL_S = 30
 _NEVER = sys.maxsize
 _MAX_TRIED = 3  # processes of a subject
+_DEV_HEADER = 2  # lines of net/dev
 
 
 def parse_dev(data: bytes) -> tuple[int, int, int, int, int]:
-    """Return bytes in and out, packets in and out, and drops, summed over net/dev without lo."""
+    """Return bytes in and out, packets in and out, and drops, summed over net/dev without lo.
+
+    Raises ``ValueError`` for another text: its sums would lack what cannot be read.
+    """
     total = [0] * len(FIELDS)
-    for line in data.splitlines()[2:]:
+    lines = data.splitlines()
+    if len(lines) < _DEV_HEADER:
+        raise ValueError("net/dev has no header")
+    for line in lines[_DEV_HEADER:]:
         name, _, rest = line.partition(b":")
-        values = rest.split()
-        if name.strip() != b"lo" and len(values) == len(FIELDS):
-            total = [sum_ + int(value) for sum_, value in zip(total, values, strict=True)]
+        if name.strip() != b"lo":
+            values = map(int, rest.split())
+            total = [sum_ + value for sum_, value in zip(total, values, strict=True)]
     return (
         total[_RX_BYTES], total[_TX_BYTES], total[_RX_PACKETS], total[_TX_PACKETS],
         total[_RX_DROP] + total[_TX_DROP],

@@ -90,6 +90,7 @@ class GroupAccounting:
         credit = self._ended_credit(samples)
         for group in self.groups.values():
             group.memory = group.threads = 0
+            group.has_io = False
             group.used = [0] * TOTALS
         for pid in sorted(samples):
             sample = samples[pid]

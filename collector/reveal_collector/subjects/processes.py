@@ -80,10 +80,16 @@ def printable(name: bytes) -> str:
 
 
 def parse_io(data: bytes) -> tuple[int, int]:
-    """Return the bytes read from and written to storage in ``/proc/PID/io``."""
+    """Return the bytes read from and written to storage in ``/proc/PID/io``.
+
+    Raises ``ValueError`` for a text without them: nobody knows whether they are 0.
+    """
     tokens = data.split()
     found = dict(zip(tokens[::2], tokens[1::2], strict=False))
-    return int(found.get(b"read_bytes:", b"0")), int(found.get(b"write_bytes:", b"0"))
+    try:
+        return int(found[b"read_bytes:"]), int(found[b"write_bytes:"])
+    except KeyError as error:
+        raise ValueError(f"io of a process has no {error}") from None
 
 
 class _ProcessFiles:
@@ -129,7 +135,7 @@ class _ProcessFiles:
             try:
                 read, written = parse_io(self._io.read())
                 known = True
-            except PermissionError:  # it changed its user
+            except (PermissionError, ValueError):  # it changed its user, or has no numbers
                 self._io.close()
                 self._io = None
         return ProcessSample(

@@ -81,6 +81,7 @@ class SubjectStorage:
         self._groups: dict[CgroupSubject, int] = {}
         self._group_ids = itertools.count(-2, -1)  # negative: no process group has such a number
         self._processes: dict[CgroupSubject, dict[int, _ProcessIo]] = {}
+        self._unread: set[CgroupSubject] = set()  # have processes, none of which can be read
         self._rotation = ReadRotation(self._tracker)
         self._subjects: tuple[CgroupSubject, ...] | None = None
         self._born_after = 0
@@ -138,6 +139,7 @@ class SubjectStorage:
 
     def _remove(self, subject: CgroupSubject) -> None:
         del self._groups[subject]
+        self._unread.discard(subject)
         for process in self._processes.pop(subject).values():
             process.close()
 
@@ -154,6 +156,13 @@ class SubjectStorage:
                 processes[pid] = _ProcessIo(pid, folder, self._groups[subject])
             except (NotAProcess, OSError, Unsupported, ValueError):
                 continue  # a kernel thread, ended, of another user, or not readable
+        self._note_unread(subject, bool(here) and not processes)
+
+    def _note_unread(self, subject: CgroupSubject, unread: bool) -> None:
+        if unread:
+            self._unread.add(subject)
+        else:
+            self._unread.discard(subject)
 
     def _update_processes(self, subject: CgroupSubject) -> None:
         processes = self._processes[subject]
@@ -184,4 +193,6 @@ class SubjectStorage:
 
     def _values(self, subject: CgroupSubject) -> tuple[int | None, int | None]:
         group = self._accounting.groups.get(self._groups[subject])
-        return _UNKNOWN if group is None else (group.totals[2], group.totals[3])
+        if group is None or subject in self._unread:
+            return _UNKNOWN
+        return group.totals[2], group.totals[3]

@@ -12,7 +12,7 @@ CHANNELS = (Channel("cpu.subject.usage", "/job"), Channel("cpu.subject.tasks", "
 BUSY, IDLE = 3e8, 0.0
 
 
-def still(usages: list[float], tasks: list[float]) -> list[int]:
+def still(usages: list[float], tasks: list[float]) -> list[float]:
     watch = StallCounter()
     rows = zip(usages, tasks, strict=True)
     return [watch.push(CHANNELS, np.array(row)) for row in rows]
@@ -29,7 +29,6 @@ def test_a_steady_job_without_cpu_time_stands_still_until_it_works_again() -> No
         ([BUSY] * 30 + [IDLE] * 10, [4.0] * 30 + [0.0] * 10),  # it ended
         ([BUSY] * 30 + [IDLE] * 10, [4.0] * 30 + [1.0] * 10),  # its workers ended
         ([BUSY] * 30 + [IDLE] * 10, [4.0] * 29 + [1.0] * 11),  # and were counted at once
-        ([BUSY] * 30 + [float("nan")] * 10, [4.0] * 40),  # its cgroup is gone
         ([BUSY] * 30 + [IDLE] * 10, [4.0] * 31 + [float("nan")] * 9),  # its levels are gone
         ([BUSY] * 10 + [IDLE] * 10, [4.0] * 20),  # it has just begun
         (([BUSY] * 20 + [IDLE] * 6) * 3, [4.0] * 78),  # it pauses often
@@ -54,7 +53,7 @@ GIB, SHELL = 2.0**30, 2.0**20
 
 def with_memory(
     tasks: list[float] | None, memory: list[float], usages: list[float] | None = None
-) -> list[int]:
+) -> list[float]:
     """Return the stalls of a job that works for 30 s; without ``tasks`` nothing counts them."""
     usages = usages or [BUSY] * 30 + [IDLE] * (len(memory) - 30)
     watch = StallCounter()
@@ -90,11 +89,43 @@ def test_a_stopped_job_that_is_swapped_out_later_still_stands_still() -> None:
     assert swapped == [0] * 33 + [1] * 27
 
 
-def test_a_few_missing_seconds_end_no_stall() -> None:
-    usages = [BUSY] * 30 + [IDLE] * 6 + [NAN] * 3 + [IDLE] * 3
-    assert still(usages, [4.0] * 42) == [0] * 33 + [1] * 3 + [0] * 3 + [1] * 3
-    usages = [BUSY] * 30 + [IDLE] * 6 + [NAN] * 4 + [IDLE] * 9
-    assert still(usages, [4.0] * 49) == [0] * 33 + [1] * 3 + [0] * 13
+def test_a_stall_that_is_not_read_is_missing_and_goes_on_when_it_is_read_again() -> None:
+    usages = [BUSY] * 30 + [IDLE] * 6 + [NAN] * 20 + [IDLE] * 3 + [BUSY]
+    expected = [0] * 33 + [1] * 3 + [NAN] * 20 + [1] * 3 + [0]
+    np.testing.assert_array_equal(still(usages, [4.0] * 60), expected)
+
+
+def test_a_stalled_job_that_ends_while_it_is_not_read_does_not_stand_still() -> None:
+    usages = [BUSY] * 30 + [IDLE] * 6 + [NAN] * 5 + [IDLE] * 3
+    expected = [0] * 33 + [1] * 3 + [NAN] * 5 + [0] * 3
+    np.testing.assert_array_equal(still(usages, [4.0] * 41 + [0.0] * 3), expected)
+
+
+BOTH = (*CHANNELS, Channel("cpu.subject.usage", "/next"), Channel("cpu.subject.tasks", "/next"))
+
+
+def beside(usages: list[float], others: list[float]) -> list[float]:
+    """Return the stalls of two jobs with these usages."""
+    watch = StallCounter()
+    rows = [(usage, 4.0, other, 4.0) for usage, other in zip(usages, others, strict=True)]
+    return [watch.push(BOTH, np.array(row)) for row in rows]
+
+
+def test_without_a_usage_that_was_read_the_count_is_missing() -> None:
+    assert np.isnan(still([NAN] * 3, [4.0] * 3)).all()
+    assert beside([NAN] * 3, [BUSY] * 3) == [0] * 3
+    assert StallCounter().push((), np.array([])) == 0
+
+
+def test_a_job_that_disappears_while_it_works_stands_not_still() -> None:
+    assert sum(beside([BUSY] * 30 + [NAN] * 10, [BUSY] * 40)) == 0
+
+
+def test_a_stalled_job_that_is_not_read_hides_no_other_stall() -> None:
+    usages = [BUSY] * 30 + [IDLE] * 6 + [NAN] * 4
+    others = [BUSY] * 34 + [IDLE] * 6
+    expected = [0] * 33 + [1] * 3 + [NAN] + [1] * 3
+    np.testing.assert_array_equal(beside(usages, others), expected)
 
 
 def test_a_job_that_leaves_the_table_does_not_stand_still() -> None:
@@ -110,7 +141,7 @@ def test_a_job_that_leaves_the_table_does_not_stand_still() -> None:
 SERVER = (*CHANNELS, Channel("network.subject.rx_packets", "/job"))
 
 
-def served(packets: list[float], usages: list[float]) -> list[int]:
+def served(packets: list[float], usages: list[float]) -> list[float]:
     watch = StallCounter()
     rows = zip(usages, [4.0] * len(usages), packets, strict=True)
     return [watch.push(SERVER, np.array(row)) for row in rows]

@@ -154,16 +154,43 @@ def test_a_watch_covers_the_last_ten_seconds() -> None:
     assert np.isnan(watch.push(message(node, ticks[:10]), where)).all()
 
 
-def test_missing_ticks_count_as_nothing_sent() -> None:
+def steady(node: Node) -> Message:
+    """Return a slice of a steady sender with losses."""
+    ticks = np.zeros((10, len(_FIELDS)), np.int64)
+    ticks[:, [1, 2, 6]] = 500, 5, 5
+    return message(node, ticks)
+
+
+def test_ticks_that_were_not_read_are_left_out() -> None:
     watch, node = LossWatch(), Node(TCP)
     where = loss_counters(TCP.fast)
     assert where is not None
-    ticks = np.zeros((10, len(_FIELDS)), np.int64)
-    ticks[:, [1, 2, 6]] = 500, 5, 5
-    sent_slice = message(node, ticks)
+    sent_slice = steady(node)
     sent_slice.fast_missing[5:, INDICES] = True
     sent_slice.fast[5:, INDICES] = -1
     assert watch.push(sent_slice, where) == pytest.approx((0.0, 1.0, 0.0))
+
+
+@pytest.mark.parametrize("field", [1, 2, 6])
+def test_a_counter_that_was_not_read_leaves_no_pattern(field: int) -> None:
+    """What was not read is not 0: neither segments, nor their losses, nor their recoveries."""
+    watch, node = LossWatch(), Node(TCP)
+    where = loss_counters(TCP.fast)
+    assert where is not None
+    for _ in range(12):
+        sent_slice = steady(node)
+        sent_slice.fast_missing[:, INDICES[field]] = True
+        assert np.isnan(watch.push(sent_slice, where)).all()
+
+
+def test_a_second_that_was_not_read_repeats_no_pattern() -> None:
+    watch, node = LossWatch(), Node(TCP)
+    where = loss_counters(TCP.fast)
+    assert where is not None
+    assert watch.push(steady(node), where) == pytest.approx((0.0, 1.0, 0.0))
+    unread = steady(node)
+    unread.fast_missing[:, INDICES] = True
+    assert np.isnan(watch.push(unread, where)).all()
 
 
 def test_a_node_without_the_counters_has_no_loss_columns() -> None:

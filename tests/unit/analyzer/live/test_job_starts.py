@@ -36,13 +36,15 @@ class Host:
         self.run(20, {}, OLD)
 
     def run(
-        self, seconds: int, changed: dict[str, float], *subjects: str
+        self, seconds: int, changed: dict[str, float], *subjects: str, missing: str = ""
     ) -> list[frozenset[Subsystem]]:
         self.node.table = ChannelTable(self.host, tuple(chain(*map(reads, subjects))))
-        return [
-            self.newcomers.push(self.deriver.second(self.node.slice(changed), self.node.table))
-            for _ in range(seconds)
-        ]
+        return [self._suppressed(changed, missing) for _ in range(seconds)]
+
+    def _suppressed(self, changed: dict[str, float], missing: str) -> frozenset[Subsystem]:
+        message, table = self.node.slice(changed), self.node.table
+        message.fast_missing[:, [channel.metric == missing for channel in table.fast]] = True
+        return self.newcomers.push(self.deriver.second(message, table))
 
 
 def test_the_reads_of_a_new_job_are_suppressed_while_it_is_new() -> None:
@@ -97,3 +99,10 @@ def test_subjects_that_were_there_from_the_beginning_are_not_new() -> None:
 
 def test_without_pressure_files_nothing_is_suppressed() -> None:
     assert not any(Host(HOST[1:]).run(20, READS | CALM, OLD, NEW))
+
+
+def test_pressure_that_is_not_read_suppresses_nothing() -> None:
+    host = Host()
+    assert host.run(3, READS | CALM, OLD, NEW)[-1] == STORAGE
+    assert not any(host.run(10, READS | CALM, OLD, NEW, missing="storage.pressure.some")[3:])
+    assert host.run(5, READS | CALM, OLD, NEW)[-1] == STORAGE

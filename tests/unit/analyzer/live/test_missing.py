@@ -71,3 +71,23 @@ def test_a_fault_is_scored_again_when_its_metrics_return(watched: ScoredNode) ->
     watched.run(30, LOSS, missing=TCP)
     returned = watched.run(6, LOSS)
     assert returned[-1].over[Subsystem.NETWORK] > 1
+
+
+def test_a_count_of_subjects_that_were_not_read_is_unobserved(watched: ScoredNode) -> None:
+    index = watched.index("cpu.stalled_subjects__mean")
+    assert watched.second is not None and watched.second.values[index] == 0
+    scored = watched.run(10, missing={"cpu.subject.usage"})[-1]
+    assert np.isnan(watched.second.values[index])
+    assert scored.unobserved[index]
+
+
+def test_a_table_that_comes_while_the_size_of_the_node_is_not_read_keeps_its_scale(
+    watched: ScoredNode,
+) -> None:
+    memory = watched.index("memory.mem_available__mean")
+    before = watched.live.reference(np.array([memory])).bounds
+    more = Channel("network.nic.tx_bytes", "eth0", Kind.COUNTER)
+    watched.node.table = ChannelTable((*TABLE.fast, more), TABLE.slow)
+    watched.run(1, missing={"memory.mem_total"})
+    after = watched.live.reference(np.array([watched.index("memory.mem_available__mean")])).bounds
+    np.testing.assert_allclose(after, before, rtol=1e-3)

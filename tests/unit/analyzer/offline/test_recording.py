@@ -118,3 +118,11 @@ def test_values_are_formatted_with_their_unit(
 )
 def test_decimals_have_no_exponent(value: float, text: str) -> None:
     assert decimal(value) == text
+
+
+def test_a_metric_that_is_not_read_for_a_while_is_neither_0_nor_a_change() -> None:
+    lost = [channel.metric == "memory.mem_available" for channel in Node().table.fast]
+    played = recording(200, None)
+    for message, _ in played[80:92]:
+        message.fast_missing[:, lost] = True
+    assert report.judge(played, AnalyzerSettings()) == []

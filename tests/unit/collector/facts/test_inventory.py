@@ -115,6 +115,15 @@ def test_misconfigurations_are_claimed(tree: Tree) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("lost", ["nr_hugepages", "free_hugepages", "resv_hugepages"])
+def test_huge_pages_whose_numbers_cannot_be_read_are_left_out(tree: Tree, lost: str) -> None:
+    """Without the free pages none were idle, and without the reserved ones all free ones were."""
+    add_huge_pages(tree, 64, 64)
+    assert len(memory.huge_pools(tree.roots)) == 1
+    tree.remove(f"sys/kernel/mm/hugepages/hugepages-1048576kB/{lost}")
+    assert memory.huge_pools(tree.roots) == []
+
+
 def test_a_job_on_the_wrong_socket_is_claimed_with_its_cgroup(tree: Tree) -> None:
     add_gpu_process(tree, 4242, "4-7,12-15", "1", cgroup="/slurm/job_9")
     add_gpu_process(tree, 4243, "0-15", "0-1")

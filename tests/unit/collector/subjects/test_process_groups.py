@@ -232,6 +232,12 @@ def test_io_is_read_by_name() -> None:
     assert parse_io(text) == (4096, 8192)
 
 
+@pytest.mark.parametrize("text", [b"", b"read_bytes: 4096\n", b"write_bytes: 1\nread_bytes: x\n"])
+def test_io_without_its_numbers_is_no_zero(text: bytes) -> None:
+    with pytest.raises(ValueError, match=r"io of a process|invalid literal"):
+        parse_io(text)
+
+
 class Tree:
     """A /proc of plain files."""
 
@@ -288,6 +294,19 @@ def test_storage_of_a_process_that_may_not_be_asked_is_missing_not_zero(tmp_path
     read = tree.values()
     assert read["storage.subject.read_bytes{pgrp:job[10]}"] is None
     assert read["cpu.subject.usage{pgrp:job[10]}"] == 0
+    tree.source.close()
+
+
+def test_storage_of_a_group_is_missing_from_when_it_may_no_longer_be_asked(tmp_path: Path) -> None:
+    tree = Tree(tmp_path)
+    tree.put(10, stat(10), io=4096)
+    tree.source.open()
+    assert tree.values()["storage.subject.read_bytes{pgrp:job[10]}"] == 0
+    (tmp_path / "10/io").write_text("no numbers\n")  # a process that changed its user: EACCES
+    tree.put(10, stat(10, cpu=5), io=None)
+    read = tree.values()
+    assert read["storage.subject.read_bytes{pgrp:job[10]}"] is None
+    assert read["cpu.subject.usage{pgrp:job[10]}"] == 5
     tree.source.close()
 
 

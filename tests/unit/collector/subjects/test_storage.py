@@ -117,6 +117,20 @@ def test_a_subject_without_read_permission_is_missing(tree: Tree) -> None:
         assert read(source) == {READ: None, WRITTEN: None}
 
 
+def test_a_subject_whose_processes_can_no_longer_be_read_is_missing_not_idle(tree: Tree) -> None:
+    with opened(tree) as (source, _):
+        process(tree, 10, 1500, 2000)
+        assert read(source, 5) == {READ: 500, WRITTEN: 0}
+        for pid in (10, 11):
+            tree.write(f"proc/{pid}/io", "")
+            tree.remove(f"proc/{pid}/io")
+        assert read(source, 15) == {READ: None, WRITTEN: None}
+        process(tree, 10, 1500, 2000)
+        assert read(source, 15)[READ] is not None
+        tree.write(f"cgroup/cpuacct{UNIT}/cgroup.procs", "")
+        assert read(source, 15)[READ] is not None  # without processes it does nothing
+
+
 def test_a_subject_of_many_processes_leaves_room_for_the_others(tree: Tree) -> None:
     many = range(100, 1100)
     for pid in many:
