@@ -106,7 +106,7 @@ class NodeAnalyzer:
             node, rules, self._history, self._agreeing, selection, self._live
         )
         self._jobs = JobMonitor(node, rules, self._history, leave_out)
-        self._paper = PaperMode(node) if settings.mode == "paper" else None
+        self._paper = PaperMode(node, settings.warmup_seconds) if settings.mode == "paper" else None
         self._scored = Scored(ready=False)
         self._clock = ClockSteps()
         self._last: tuple[bytes, int] | None = None
@@ -169,9 +169,11 @@ class NodeAnalyzer:
 
     def _stateful(self) -> dict[str, Stateful]:
         """Return the parts whose state is saved, in the order in which they are restored."""
+        parts: dict[str, Stateful] = {"clock": self._clock, "job_starts": self._job_starts}
+        if self._paper:  # the others do not run: what they knew would be outdated later
+            return {**parts, "live": self._live, "paper": self._paper, "minute": self.minutes}
         return {
-            "clock": self._clock,
-            "job_starts": self._job_starts,
+            **parts,
             "jobs": self._jobs,
             "live": self._live,
             "signatures": self._signatures,
@@ -181,8 +183,8 @@ class NodeAnalyzer:
 
     @property
     def learning(self) -> bool:
-        """Whether the warm-up lasts: only certain signatures open findings."""
-        return self._live.learning
+        """Whether the warm-up lasts: only certain signatures open findings, in paper mode none."""
+        return not self._methods.ready if self._paper else self._live.learning
 
     def status(self) -> Status:
         """Return a snapshot."""

@@ -268,6 +268,10 @@ class PaperEpisodes:
         self._open = PaperEpisode(first_ns, last_ns, 1, verdict)
         return current
 
+    def resume(self, episode: PaperEpisode) -> None:
+        """Continue an episode that another process opened."""
+        self._open = episode
+
     def close(self) -> PaperEpisode | None:
         """End the open episode at the end of data or of a node."""
         ended, self._open = self._open, None

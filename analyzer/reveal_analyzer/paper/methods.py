@@ -80,6 +80,11 @@ class PaperMethods:
         if not self._warmup.complete:
             self._warmup.gap()
 
+    @property
+    def ready(self) -> bool:
+        """Whether detectors are fitted, so that every whole window has a verdict."""
+        return self._detector is not None
+
     def verdict(self) -> PaperVerdict | None:
         """Return the verdict on the window that ends now; None without a window or a reference."""
         if self._verdict is None and self._ring.complete and self._warmup.complete:

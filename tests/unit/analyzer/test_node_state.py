@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from reveal_analyzer.node import OPTIONAL_STATE, NodeAnalyzer
 from reveal_analyzer.state.codec import MAX_BYTES, Position, SavedState, decode, encode
 from reveal_analyzer.state.tree import StateError, StateTree
-from reveal_contract.finding import FindingChange, FindingUpdate
+from reveal_contract.finding import FindingChange, FindingUpdate, Resolution
 from reveal_contract.settings import AnalyzerSettings
 from support.property_tests import examples
 from support.synthetic_node import TABLE, Node
@@ -180,3 +180,46 @@ def test_an_unfit_state_raises_only_state_errors(
     with np.errstate(all="ignore"):
         for _ in range(3):
             analyzer.analyze(node.slice(), TABLE)
+
+
+PAPER = AnalyzerSettings(mode="paper")
+LOSS = {"network.tcp.retrans_segs": 60.0, "network.nic.rx_bytes{eth0}": 9e7}
+
+
+def test_paper_mode_learns_again_after_a_move() -> None:
+    node, analyzer = Node(), NodeAnalyzer("n1", PAPER)
+    for _ in range(90):
+        analyzer.analyze(node.slice(), TABLE)
+    assert not analyzer.learning
+    after = moved(analyzer, PAPER)
+    assert after.learning
+    for _ in range(65):
+        after.analyze(node.slice(), TABLE)
+    assert not after.learning
+
+
+def test_a_finding_of_paper_mode_is_not_over_because_its_analyzer_moves() -> None:
+    node, analyzer = Node(), NodeAnalyzer("n1", PAPER)
+    for _ in range(90):
+        analyzer.analyze(node.slice(), TABLE)
+    for _ in range(10):
+        analyzer.analyze(node.slice(LOSS), TABLE)
+    (before,) = analyzer.finish()
+    after = moved(analyzer, PAPER)
+    (now,) = after.finish()
+    assert now.finding.id == before.finding.id
+    updates = [each for _ in range(130) for each in after.analyze(node.slice(LOSS), TABLE)]
+    resolved = [each.finding for each in updates if each.change is FindingChange.RESOLVED]
+    assert [(each.id, each.resolution) for each in resolved[:1]] == [
+        (before.finding.id, Resolution.UNOBSERVED)
+    ]
+
+
+def test_cases_of_another_mode_do_not_come_back() -> None:
+    node, online = Node(), NodeAnalyzer("n1", SETTINGS)
+    for second in range(ONSET + 20):
+        online.analyze(node.slice(FAULT if second >= ONSET else None), TABLE)
+    assert online.finish()
+    paper = moved(online, PAPER)
+    paper.analyze(node.slice(), TABLE)
+    assert moved(paper).finish() == []
