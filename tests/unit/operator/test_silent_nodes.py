@@ -69,7 +69,7 @@ def test_nodes_that_were_never_heard_have_a_collector_that_is_not_ready(cluster:
     assert cluster.find(2, "n2").names == ("n2", "n4")
 
 
-def test_a_node_with_two_pods_is_ready_if_one_is(cluster: Cluster) -> None:
+def test_a_node_with_two_pods_is_ready_if_either_is(cluster: Cluster) -> None:
     cluster.put("old", pod("n1", ready=False))
     assert cluster.find(1) == SilentNodes()
 

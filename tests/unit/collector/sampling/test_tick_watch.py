@@ -97,7 +97,7 @@ def watch(feed: Feed, replaced: list[bool]) -> TickWatch:
     return TickWatch([feed], lambda: replaced.append(True))
 
 
-def test_a_call_that_is_the_same_at_two_checks_is_left_to_its_thread(
+def test_a_call_that_two_checks_find_is_left_to_its_thread(
     pipe: Pipe, replaced: list[bool]
 ) -> None:
     feed = Feed(pipe)
@@ -188,7 +188,7 @@ class Gone(Steady):
         raise FileNotFoundError("/sys/gone")
 
 
-def test_a_source_that_cannot_be_looked_at_is_read_by_its_own_code() -> None:
+def test_a_source_whose_files_are_gone_is_read_by_its_own_code() -> None:
     feed = Feed(Gone())
     assert feed.is_stale() and not feed.broken and not feed.busy_since_ns
 
