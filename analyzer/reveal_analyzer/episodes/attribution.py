@@ -72,7 +72,7 @@ def finding(record: EpisodeRecord, attribution: Attribution, history: SubjectHis
     """Return the finding of an episode."""
     episode, (cause, culprits) = record.episode, attribution
     rule = cause.rule
-    columns = evidence_columns(record.trace, rule, episode.matches)
+    columns = _evidence_columns(record, rule)
     score = 100 if episode.matches else round(100 * episode.peak / (1 + episode.peak))
     return Finding(
         id=episode.id_on(record.node),
@@ -101,7 +101,7 @@ def finding(record: EpisodeRecord, attribution: Attribution, history: SubjectHis
 def claim(record: EpisodeRecord, attribution: Attribution) -> str:
     """Return the claim of an episode without its culprit."""
     rule = attribution.cause.rule
-    return _claim(record, rule, evidence_columns(record.trace, rule, record.episode.matches), "")
+    return _claim(record, rule, _evidence_columns(record, rule), "")
 
 
 def is_symptom_of(
@@ -110,6 +110,11 @@ def is_symptom_of(
     """Return whether an episode shows only symptoms of the cause of another."""
     cause = choice.choose(rules, _evidence_of(other))
     return choice.has_only_symptoms(rules, _evidence_of(record), cause)
+
+
+def _evidence_columns(record: EpisodeRecord, rule: HypothesisRule | None) -> list[int]:
+    episode = record.episode
+    return evidence_columns(record.trace, rule, episode.matches, episode.subsystems)
 
 
 def _evidence_of(record: EpisodeRecord) -> EpisodeEvidence:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from reveal_analyzer.formatting import decimal
 from reveal_analyzer.hypotheses.model import HypothesisRule
 from reveal_analyzer.hypotheses.signatures import SignatureMatch
 from reveal_contract.finding import Evidence
-from reveal_contract.metric import Harm
+from reveal_contract.metric import Harm, Subsystem
 
 Matches = Mapping[str, SignatureMatch]  # by the name of their rule
 
@@ -22,17 +22,24 @@ _LEAST_WEIGHT = 0.5  # spreads; a column that weighs less is no evidence
 _LEAST_EXCESS = 1.0  # spreads; an expected column that moved less is no evidence
 
 
-def evidence_columns(trace: Trace, rule: HypothesisRule | None, matches: Matches) -> list[int]:
+def evidence_columns(
+    trace: Trace,
+    rule: HypothesisRule | None,
+    matches: Matches,
+    subsystems: Collection[Subsystem],
+) -> list[int]:
     """Return the indices of the columns to list as evidence, at most one per metric group.
 
     Columns of the cause come first, then those of other signatures, then by weight; symptoms of
-    the cause come last.  Activity that a known cause does not describe is no evidence of it.
+    the cause come last.  What a known cause does not describe is evidence of it only if it is harm
+    in one of the ``subsystems`` that the case affects, or in that of the cause: other harm happened
+    at the same time.
     """
     if not trace.stats.columns:
         return []
     columns = trace.stats.columns
     order = [*_cause_columns(trace, rule, matches), *_signature_columns(trace, matches)]
-    order += _weighty_columns(trace, rule)
+    order += _weighty_columns(trace, rule, subsystems)
     symptoms = {symptom.metric for symptom in rule.symptoms} if rule else set()
     order.sort(key=lambda index: columns[index].metric.name in symptoms)
     chosen: dict[str, int] = {}
@@ -81,21 +88,33 @@ def _signature_columns(trace: Trace, matches: Matches) -> list[int]:
     return [index for index in indices if index is not None]
 
 
-def _weighty_columns(trace: Trace, rule: HypothesisRule | None) -> list[int]:
-    """Return the columns that weigh most: of harm, and some activity if no cause is known."""
+def _weighty_columns(
+    trace: Trace, rule: HypothesisRule | None, subsystems: Collection[Subsystem]
+) -> list[int]:
+    """Return the columns that weigh most: what the cause explains, or some activity without one."""
     weights, columns = trace.weights, trace.stats.columns
-    described = rule.described_metrics() if rule else frozenset()
     chosen, activity = [], 0
     for index in np.argsort(-weights, kind="stable"):
         if weights[index] <= _LEAST_WEIGHT:
             break
         column = columns[index]
-        if column.harm is Harm.NEITHER and column.metric.name not in described:
+        if rule and not _is_explained(column, rule, subsystems):
+            continue
+        if not rule and column.harm is Harm.NEITHER:
             activity += 1
-            if rule or activity > _MOST_ACTIVITY:
+            if activity > _MOST_ACTIVITY:
                 continue
         chosen.append(int(index))
     return chosen
+
+
+def _is_explained(column: Column, rule: HypothesisRule, subsystems: Collection[Subsystem]) -> bool:
+    """Return whether a known cause explains that a column left its baseline."""
+    metric = column.metric
+    if metric.name in rule.described_metrics():
+        return True
+    affected = metric.subsystem is rule.subsystem or metric.subsystem in subsystems
+    return affected and column.harm is not Harm.NEITHER
 
 
 def _unit(column: Column) -> str:

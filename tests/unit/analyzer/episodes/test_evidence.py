@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from reveal_analyzer.hypotheses.loader import load
 from reveal_analyzer.hypotheses.signatures import SignatureMatch
 from reveal_contract import catalogue
 from reveal_contract.channels import Channel, ChannelTable
-from reveal_contract.metric import Harm
+from reveal_contract.metric import Harm, Subsystem
 
 RULES = {rule.name: rule for rule in load()}
 VETHS = [("network.nic.rx_bytes", f"veth{number}") for number in range(6)]
@@ -34,12 +34,12 @@ def trace_of(weights: Mapping[tuple[str, str], float]) -> Trace:
     return trace
 
 
-def listed(trace: Trace, rule: str = "") -> list[str]:
+def listed(trace: Trace, rule: str = "", subsystems: Collection[Subsystem] = ()) -> list[str]:
     matches = {}
     if rule:
         own = tuple(c for c in trace.stats.columns if c.metric.name == THROTTLED[0])
         matches = {rule: SignatureMatch(RULES[rule], own)}
-    chosen = evidence_columns(trace, RULES.get(rule), matches)
+    chosen = evidence_columns(trace, RULES.get(rule), matches, subsystems)
     return [evidence(trace, index).metric for index in chosen]
 
 
@@ -48,6 +48,13 @@ def test_bytes_of_interfaces_are_no_evidence_of_a_cpu_quota() -> None:
     weights |= {("cpu.pressure.some", ""): 5.0}
     found = listed(trace_of(weights), "CPUQuotaThrottling")
     assert found == ["cpu.subject.throttled_time", "cpu.steal", "cpu.pressure.some"]
+
+
+def test_harm_elsewhere_that_a_known_cause_does_not_describe_is_no_evidence_of_it() -> None:
+    trace = trace_of({THROTTLED: 10.0, ("storage.disk.read_time", "vda"): 8.0})
+    assert listed(trace, "CPUQuotaThrottling") == ["cpu.subject.throttled_time"]
+    affected = listed(trace, "CPUQuotaThrottling", [Subsystem.STORAGE])
+    assert affected == ["cpu.subject.throttled_time", "storage.disk.read_time"]
 
 
 def test_without_a_known_cause_three_columns_of_activity_are_evidence() -> None:
