@@ -1,9 +1,10 @@
 """Choice of the hypothesis that is the cause of an episode, rather than one of its effects.
 
-Within the subsystem that opened the episode, a certain signature that matched takes precedence
-over evidence; of several, the one that fits best and explains most of the harm is chosen.  If
-another hypothesis lists all of the cause's own evidence as its symptoms, that one replaces it, in
-whatever subsystem it is: interrupts and TLB shootdowns of a swapping host are not a cause.
+A certain signature that matched takes precedence over evidence, unless the evidence explains it:
+first in the subsystem that opened the episode, then in the others that it affects.  Of several, the
+one that fits best and explains most of the harm is chosen.  If another hypothesis lists all of the
+cause's own evidence as its symptoms, that one replaces it, in whatever subsystem it is: interrupts
+and TLB shootdowns of a swapping host are not a cause.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ def choose(rules: Sequence[HypothesisRule], evidence: EpisodeEvidence) -> Cause:
         _Fit(rule, confidence(rule, evidence.stats), _coverage(rule, harm), order.get(rule.name))
         for rule in rules
     ]
-    best = _best_in(fits, evidence.opened_by) or _matched_in(fits, evidence.subsystems)
+    best = _best(fits, evidence)
     if best is None:
         return Cause(None, 0.0, evidence.opened_by)
     # follow the chain from a symptom to its cause; `explained` keeps it from going in a circle
@@ -118,6 +119,21 @@ def has_only_symptoms(
     groups = [group for group in _harm(evidence) if group.subsystem in evidence.subsystems]
     worst = groups[:_WORST_GROUPS]
     return bool(worst) and all(group.metrics & described for group in worst)
+
+
+def _best(fits: Sequence[_Fit], evidence: EpisodeEvidence) -> _Fit | None:
+    """Return the best hypothesis where the episode began, or a signature that it does not explain.
+
+    A signature is certain.  Evidence that fits another hypothesis may be of something else that
+    happened in the same seconds.
+    """
+    best = _best_in(fits, evidence.opened_by)
+    if best is not None and best.matched:
+        return best
+    certain = _matched_in(fits, evidence.subsystems)
+    if certain is None or (best is not None and best.rule.explains(certain.rule)):
+        return best
+    return certain
 
 
 def _best_in(fits: Iterable[_Fit], subsystem: Subsystem) -> _Fit | None:

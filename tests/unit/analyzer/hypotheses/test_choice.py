@@ -196,6 +196,24 @@ def test_without_a_cause_of_its_own_a_signature_elsewhere_is_taken() -> None:
     assert choose(RULES, episode).subsystem is Subsystem.MEMORY
 
 
+def test_a_signature_elsewhere_precedes_evidence_that_does_not_explain_it() -> None:
+    # reads by another process began in the second in which packets began to be lost
+    builder = EvidenceBuilder().met(BY_NAME["StorageReadBurst"].expects)
+    builder.met(BY_NAME["PacketLoss"].expects)
+    network = [Subsystem.NETWORK]
+    cause = choose(RULES, builder.episode(Subsystem.STORAGE, ["PacketLoss"], network))
+    assert cause.rule is BY_NAME["PacketLoss"]
+    reads = choose(RULES, builder.episode(Subsystem.STORAGE, (), network))
+    assert reads.rule is BY_NAME["StorageReadBurst"]
+
+
+def test_evidence_that_explains_a_signature_elsewhere_stays_the_cause() -> None:
+    storm, switches = BY_NAME["PacketStorm"], BY_NAME["ContextSwitchStorm"]
+    builder = EvidenceBuilder().met(storm.expects).met(switches.expects)
+    episode = builder.episode(Subsystem.NETWORK, [switches.name], [Subsystem.CPU])
+    assert choose(RULES, episode).rule is storm
+
+
 TWO = """
 version: 1
 hypotheses:
