@@ -11,7 +11,7 @@ import numpy as np
 from reveal_analyzer.arrays import Bools
 from reveal_analyzer.derive.columns import Column, ColumnPlan
 from reveal_analyzer.episodes.case_scores import CaseScores, Ratios
-from reveal_analyzer.episodes.claims import Claims, ColumnSet
+from reveal_analyzer.episodes.claims import Claims, ColumnSet, TransientColumns
 from reveal_analyzer.episodes.episode import MOST_RATIO, Episode, SecondVerdict
 from reveal_analyzer.episodes.lifecycle import Lifecycle, Observation
 from reveal_analyzer.episodes.trace import AnyFloats, ObservedSecond, Trace, only_of
@@ -37,8 +37,9 @@ class Case:
 
     ``keys`` are the certain signatures that keep it active, ``explained`` those that are its
     symptoms.  ``moved`` are the columns that left their baseline when it began, ``described`` those
-    that the rule of its cause names; ``reference`` is what was normal for them before.  ``active``
-    are the starts of its last active seconds.
+    that the rule of its cause names; ``reference`` is what was normal for them before.
+    ``transient`` are those of ``moved`` that no certain signature explains and that have not been
+    back yet.  ``active`` are the starts of its last active seconds.
     """
 
     episode: Episode
@@ -52,6 +53,7 @@ class Case:
     moved: ColumnSet = field(default_factory=ColumnSet)
     described: ColumnSet = field(default_factory=ColumnSet)
     claims: Claims = field(default_factory=Claims)
+    transient: TransientColumns | None = None
     reference: ColumnReference | None = None
     present: bool = False  # one of its signatures, in this second
     is_active: bool = True  # in this second
@@ -176,6 +178,35 @@ class Case:
         self.described.add(labels)
         conditions = ColumnSet(self.condition_labels())
         self._keep_reference(conditions, plan, scores)
+
+    def release_transient(self, second: ObservedSecond, scores: CaseScores) -> None:
+        """Give up columns that its signatures do not explain, once they are back.
+
+        They moved in the seconds in which it began.  Whatever moves them later is not this cause.
+        """
+        if not self.is_certain or self.is_young(second.start_ns):
+            return
+        if self.transient is None:
+            self.transient = TransientColumns(self._unexplained(second.plan))
+        if len(self.transient):
+            back = self.transient.update(second, self.weighted(second, scores))
+            if back:
+                self.release(back)
+
+    def _unexplained(self, plan: ColumnPlan) -> list[str]:
+        """Return the labels of moved columns in subsystems that its signatures are not about."""
+        rules = [match.rule for match in self.episode.matches.values()]
+        subsystems = {rule.subsystem for rule in rules}
+        metrics = frozenset[str]().union(
+            *(rule.described_metrics() | rule.required_metrics() for rule in rules)
+        )
+        indices = self.moved.indices(plan)
+        moved = [plan.columns[index] for index in indices[indices >= 0].tolist()]
+        return [
+            column.label
+            for column in moved
+            if column.metric.subsystem not in subsystems and column.metric.name not in metrics
+        ]
 
     def release(self, labels: Sequence[str]) -> None:
         """Give up columns that turned out to belong to another cause."""

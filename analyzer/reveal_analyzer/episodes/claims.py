@@ -13,12 +13,13 @@ import numpy as np
 
 from reveal_analyzer.arrays import Bools, Indices, Ints
 from reveal_analyzer.derive.columns import ColumnPlan, previous_indices
-from reveal_analyzer.episodes.trace import ObservedSecond
+from reveal_analyzer.episodes.trace import AnyFloats, ObservedSecond
 from reveal_analyzer.state.tree import StateTree, array, texts
 
 _LEARNED_AFTER_S = 60  # age of a claim before its column can be learned
 _LEARNED_S = 30  # seconds in a row near the baseline after which the level is learned
 _NEAR = 1.0  # weighted excess in spreads
+_CALM_S = 10  # seconds in a row near the level from before after which harm is over
 
 
 class ColumnSet:
@@ -65,6 +66,34 @@ class ColumnSet:
         indices = self.indices(plan)
         mask[indices[indices >= 0]] = True
         return mask
+
+
+class TransientColumns:
+    """Columns that moved when a case began, until they are back: each with its calm seconds."""
+
+    def __init__(self, labels: Iterable[str]) -> None:
+        self._columns = ColumnSet(labels)
+        self._calm: Ints = np.zeros(len(self._columns), np.int64)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def update(self, second: ObservedSecond, weighted: AnyFloats) -> tuple[str, ...]:
+        """Count a second by the weighted excess of all columns; return those that are back.
+
+        A column that was not read is neither calm nor away.
+        """
+        indices = self._columns.indices(second.plan)
+        unread = _unread(second, indices)
+        calm = np.where(weighted[indices] <= _NEAR, self._calm + 1, 0)
+        self._calm = np.where(unread, self._calm, calm)
+        over = self._calm >= _CALM_S
+        if not over.any():
+            return ()
+        back = tuple(itertools.compress(self._columns.labels, over.tolist()))
+        self._columns.remove(back)
+        self._calm = self._calm[~over]
+        return back
 
 
 class Claims:
@@ -115,9 +144,7 @@ class Claims:
         if not len(self._columns):
             return ()
         indices = self._columns.indices(second.plan)
-        unread = indices < 0
-        if second.unobserved.size:
-            unread |= second.unobserved[indices]
+        unread = _unread(second, indices)
         self._ages = self._ages + 1
         near = np.where(second.weighted_excess[indices] <= _NEAR, self._near + 1, 0)
         self._near = np.where(unread, self._near, near)
@@ -131,3 +158,9 @@ class Claims:
     def _keep(self, kept: Bools) -> None:
         self._columns.remove(list(itertools.compress(self.labels, (~kept).tolist())))
         self._ages, self._near = self._ages[kept], self._near[kept]
+
+
+def _unread(second: ObservedSecond, indices: Indices) -> Bools:
+    """Return which columns, by index in the plan of a second, were not read in it."""
+    unread: Bools = indices < 0
+    return unread | second.unobserved[indices] if second.unobserved.size else unread

@@ -183,6 +183,7 @@ class CaseTracker:
         if observation is Observation.ACTIVE and self._is_taken_over(case, second):
             observation = Observation.CALM
         case.lifecycle = case.lifecycle.after(observation, self._lifecycle)
+        case.release_transient(second, self._scores)
         case.is_active = observation is Observation.ACTIVE
         if case.is_active:
             case.add(case.part_of(second, self._scores, claimed), ratios, present)

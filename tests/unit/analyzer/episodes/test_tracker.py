@@ -342,3 +342,25 @@ def test_a_case_goes_on_if_no_other_cause_describes_its_columns() -> None:
     contention = SignatureMatch(RULES["CPUContention"], ())
     clock.run(30, {CPU: 2.0}, sustained=[contention])
     assert clock.changes_of(FindingChange.RESOLVED) == []
+
+
+def test_what_moved_by_chance_when_a_signature_began_is_another_case_when_it_moves_again() -> None:
+    loss = match_of("PacketLoss", RETRANSMITTED)
+    steal, lost = {STEAL: 20.0}, {RETRANSMITTED: 20.0}
+    clock = Clock(RULES.values())
+    clock.run(4, {NETWORK: 2.0, CPU: 2.0}, [loss], {**lost, **steal})
+    clock.run(20, {NETWORK: 2.0}, [loss], lost)
+    clock.run(20, {NETWORK: 2.0, CPU: 2.0}, [loss], {**lost, **steal})
+    clock.run(20, {NETWORK: 2.0}, [loss], lost)
+    assert clock.changes_of(FindingChange.OPENED) == [(0, NETWORK), (28, CPU)]
+    assert clock.changes_of(FindingChange.RESOLVED) == [(53, CPU)]
+
+
+def test_what_moves_as_long_as_a_signature_belongs_to_it() -> None:
+    loss = match_of("PacketLoss", RETRANSMITTED)
+    clock = Clock(RULES.values())
+    moved = {RETRANSMITTED: 20.0, STEAL: 20.0}
+    for _ in range(6):  # not back for long enough
+        clock.run(4, {NETWORK: 2.0, CPU: 2.0}, [loss], moved)
+        clock.run(9, {NETWORK: 2.0}, [loss], {RETRANSMITTED: 20.0})
+    assert clock.changes_of(FindingChange.OPENED) == [(0, NETWORK)]
