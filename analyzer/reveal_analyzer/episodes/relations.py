@@ -2,7 +2,8 @@
 
 In doubt one fault gives one finding.  So what begins together belongs together, unless it names
 another culprit.  What begins later belongs to an open case if the cause of that case explains it,
-and if it follows the beginning or a growth of that case; otherwise it has a cause of its own.
+and if it follows the beginning or a growth of that case, or if it is another signature of the same
+harm; otherwise it has a cause of its own.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import NamedTuple
 from reveal_analyzer.episodes import attribution
 from reveal_analyzer.episodes.attribution import Attribution, EpisodeRecord
 from reveal_analyzer.episodes.case import GROWS_S, Case
-from reveal_analyzer.hypotheses.model import HypothesisRule
+from reveal_analyzer.hypotheses.model import CertainSignature, HypothesisRule
 from reveal_analyzer.subjects.history import SubjectHistory
 from reveal_contract.finding import Confidence, Pod, Subject
 from reveal_contract.time_units import NS_PER_SECOND
@@ -118,6 +119,8 @@ class Relations:
         age_s = known.case.age_s(now_ns)
         if any(rule.explains(cause) for cause in known.rules):
             return Relation.SAME if age_s <= _CAUSE_DELAY_S else Relation.NONE
+        if _is_same_harm(new, known):  # by nobody else
+            return Relation.SAME
         if age_s > GROWS_S:
             return Relation.NONE
         # it began with the case: another sign of the same fault, in doubt
@@ -134,6 +137,19 @@ class Relations:
         # a fault without a name that widens
         shared = set(new.case.episode.subsystems) & set(known.case.episode.subsystems)
         return Relation.SAME if new.rule is None and shared else Relation.NONE
+
+
+def _is_same_harm(new: _View, known: _View) -> bool:
+    """Return whether the harm of an open case to the whole node now fits another signature."""
+    if any(key.instance for key in (*new.case.keys, *known.case.keys)):
+        return False  # devices and subjects are harmed one by one
+    harm = {_harm_of(rule.certain) for rule in known.rules if rule.certain}
+    return any(rule.certain and _harm_of(rule.certain) in harm for rule in new.rules[:1])
+
+
+def _harm_of(certain: CertainSignature) -> str:
+    """Return the metric of the first condition of a signature."""
+    return (*certain.conditions, *certain.any)[0].metric
 
 
 def _began_together(new: Case, known: Case) -> bool:

@@ -136,6 +136,28 @@ def test_a_second_throttled_subject_is_a_finding_of_its_own() -> None:
     assert {finding.share_metric for finding in last.values()} == {"cpu.subject.throttled_time"}
 
 
+def test_the_same_harm_by_the_same_culprit_stays_a_single_finding() -> None:
+    kinds = ("nice", "system", "irq", "softirq")
+    added = [Channel(f"cpu.{kind}", cpu, Kind.COUNTER, 1e7) for kind in kinds for cpu in "01"]
+    added.append(Channel("cpu.idle", "", Kind.COUNTER, 1e7))
+    added.append(Channel("cpu.subject.usage", OTHER, Kind.COUNTER, 1.0))
+    story = Story(ChannelTable((*TABLE.fast, *added), TABLE.slow))
+    quiet = {"cpu.idle": 160.0}
+    hog = {f"cpu.subject.usage{{{OTHER}}}": 1.5e9}
+    pinned = {
+        "cpu.pressure.some": 600_000.0, "cpu.user": 129.0, "cpu.user{0}": 99.0, "cpu.user{1}": 30.0,
+        "cpu.idle": 70.0,
+    }  # fmt: skip
+    story.run(QUIET_S, quiet)
+    story.run(40, CONTENTION, hog)
+    story.run(20, pinned, hog)
+    story.run(40, CONTENTION, hog)
+    story.run(40, quiet)
+    assert [which for _, which in story.opened] == ["CPUContention"]
+    (resolved,) = story.resolved
+    assert QUIET_S + 100 <= resolved[0] <= QUIET_S + 130
+
+
 @pytest.mark.parametrize("pause_s", [30, 120])
 def test_the_same_fault_again_is_found_again(pause_s: int) -> None:
     story = Story()
