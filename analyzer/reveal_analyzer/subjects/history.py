@@ -64,10 +64,10 @@ class SubjectHistory:
         """Return what subjects used in the minute before a case that began at ``first_ns``.
 
         Starts of seconds in ``excluded`` belong to other cases: they are left out if enough other
-        seconds are in memory.
+        seconds are in memory.  So are seconds from before a long gap.
         """
         end_ns = first_ns - MARGIN_S * NS_PER_SECOND
-        earlier = [row for row in self._rows if row.start_ns < end_ns]
+        earlier = _recent([row for row in self._rows if row.start_ns < end_ns], end_ns)
         quiet = [row for row in earlier if row.start_ns not in excluded]
         rows = quiet if len(quiet) >= _LEAST_BEFORE_S else earlier
         return SubjectReference(end_ns, subject_means(rows[-_BEFORE_S:], self.directory()))
@@ -146,3 +146,10 @@ class SubjectHistory:
     def _between(self, first_ns: int, last_ns: int) -> list[Row]:
         late = itertools.dropwhile(lambda row: row.start_ns < first_ns, self._rows)
         return [row for row in late if row.start_ns < last_ns]
+
+
+def _recent(rows: list[Row], end_ns: int) -> list[Row]:
+    """Return the rows of the last minutes up to a time, all of them if these are too few."""
+    since_ns = end_ns - KEPT_S * NS_PER_SECOND
+    recent = [row for row in rows if row.start_ns >= since_ns]
+    return recent if len(recent) >= _LEAST_BEFORE_S else rows

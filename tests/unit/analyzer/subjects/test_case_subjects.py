@@ -230,3 +230,14 @@ def test_the_culprit_of_another_case_succeeds_no_other_culprit() -> None:
     assert node.look(case, others).first == "ml/first"
     assert case.notes == ()
     assert node.look(case, CPU_TIME).first == "ml/second"
+
+
+def test_what_a_subject_used_before_a_long_gap_is_no_reference() -> None:
+    node = SubjectTimeline(pod("trainer"), pod("hog"))
+    node.play(60, cpus(trainer=3.0, hog=3.0))
+    node.now += 600
+    node.play(20, cpus(trainer=3.0, hog=0.1))
+    node.play(10, cpus(trainer=3.0, hog=2.5))
+    case = node.case(680)
+    assert node.look(case, CPU_TIME).first == "ml/hog"
+    assert [each.confidence for each in node.look(case, CPU_TIME).pods] == [Confidence.MEASURED]
