@@ -8,7 +8,7 @@ from itertools import chain
 
 import numpy as np
 
-from reveal_analyzer.arrays import Floats, Ints
+from reveal_analyzer.arrays import Floats, Ints, has_nan
 
 SubjectChannel = tuple[str, str]  # metric, instance
 
@@ -26,8 +26,8 @@ class SubjectSums:
     def add(self, values: Floats) -> None:
         """Add a second; NaN where nothing was read."""
         self.seconds += 1
-        missing = np.isnan(values)
-        if missing.any():
+        if has_nan(values):
+            missing = np.isnan(values)
             self.missing += missing
             values = np.where(missing, 0.0, values)
         self.sums += values
