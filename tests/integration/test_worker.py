@@ -31,7 +31,7 @@ from reveal_contract.finding import (
     finding_id,
 )
 from reveal_contract.metric import Subsystem
-from reveal_contract.names import FACTS_KEY
+from reveal_contract.names import FACTS_KEY, node_states_key, shard
 from reveal_contract.wire import Message
 from support.polling import wait_until
 from support.redis_streams import QUICK, Stream, message
@@ -227,12 +227,13 @@ def test_a_failing_sink_stops_neither_slices_nor_the_other_sinks(
     assert bench.metrics.registry.get_sample_value("reveal_findings_total", labels) == 1
 
 
-def test_a_new_owner_fills_its_windows_and_opens_nothing_twice(
+def test_a_new_owner_without_a_saved_state_fills_its_windows_and_opens_nothing_twice(
     stream: Stream, tmp_path: Path
 ) -> None:
     stream.send(*(message("n", sequence) for sequence in range(7)))
     first = Bench(stream, tmp_path / "f.jsonl", "first")
     first.turn_until(lambda: len(first.recorders) == 1 and len(first.recorders[0].analyzed) == 7)
+    stream.client.delete(node_states_key("default", shard("n")))  # it was saved as it opened
     heir = Bench(stream, tmp_path / "f.jsonl", "heir")
     stream.send(message("n", 7))
     heir.turn_until(lambda: len(heir.recorders) == 1 and len(heir.recorders[0].analyzed) == 8)
