@@ -81,13 +81,12 @@ def test_a_count_of_subjects_that_were_not_read_is_unobserved(watched: ScoredNod
     assert scored.unobserved[index]
 
 
-def test_a_table_that_comes_while_the_size_of_the_node_is_not_read_keeps_its_scale(
-    watched: ScoredNode,
-) -> None:
-    memory = watched.index("memory.mem_available__mean")
-    before = watched.live.reference(np.array([memory])).bounds
+def test_a_table_that_comes_while_the_size_of_the_node_is_not_read_keeps_its_scale() -> None:
+    watched, large = ScoredNode(), {"memory.mem_total": float(512 << 20)}
+    watched.run(120, large)
+    available = "memory.mem_available__mean"
+    before = watched.highest(available)
     more = Channel("network.nic.tx_bytes", "eth0", Kind.COUNTER)
     watched.node.table = ChannelTable((*TABLE.fast, more), TABLE.slow)
-    watched.run(1, missing={"memory.mem_total"})
-    after = watched.live.reference(np.array([watched.index("memory.mem_available__mean")])).bounds
-    np.testing.assert_allclose(after, before, rtol=1e-3)
+    watched.run(1, large, missing={"memory.mem_total"})
+    assert watched.highest(available) == pytest.approx(before, rel=0.01)
