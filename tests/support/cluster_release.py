@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -82,6 +83,15 @@ class Release:
             str(item["reason"]) for item in sorted(ours, key=lambda item: str(item["eventTime"]))
         ]
 
+    def pods_with_events(self, report: str) -> set[str]:
+        """The pods that Events related to a report are about, ``namespace/name``."""
+        found = self.kube.items(_EVENTS, "Event")
+        pods = [
+            item["regarding"] for item in found
+            if item.get("related", {}).get("name") == report and item["regarding"]["kind"] == "Pod"
+        ]  # fmt: skip
+        return {f"{pod['namespace']}/{pod['name']}" for pod in pods}
+
     def watch(self, *nodes: str) -> None:
         """Label these nodes as those with GPUs, no others; until all of them are learned."""
         for name in (*self.cluster.nodes, *self.cluster.vms):
@@ -97,12 +107,9 @@ class Release:
 
         A field that is None goes.
         """
-        target = {
-            "apiVersion": names.API_VERSION, "kind": names.PROFILE_KIND,
-            "metadata": {"name": PROFILE},
-        }  # fmt: skip
-        generation = self.kube.patch(target, {"spec": spec})["metadata"]["generation"]
-        wait_for(lambda: self._has_observed(generation), _READY_S, "the operator has seen to it")
+        words = ("patch", "rvp", PROFILE, "--type=merge", "--patch", json.dumps({"spec": spec}))
+        self.cluster.kubectl(*words)
+        wait_for(self._is_observed, _READY_S, "the operator has seen to it")
         for kind, component in (("daemonset", COLLECTOR), ("deployment", ANALYZER)):
             rolled_out(self.cluster, f"{kind}/{child_name(component, PROFILE)}")
         wait_for(lambda: self._learned(len(self.labelled)), _LEARNED_S, "the nodes are learned")
@@ -113,8 +120,9 @@ class Release:
         found = self.kube.items("v1", "Node", labels=f"{GPU_LABEL}=true")
         return sorted(item["metadata"]["name"] for item in found)
 
-    def _has_observed(self, generation: int) -> bool:
-        return bool(self.profile["status"]["observedGeneration"] >= generation)
+    def _is_observed(self) -> bool:
+        profile = self.profile
+        return bool(profile["status"]["observedGeneration"] >= profile["metadata"]["generation"])
 
     def calm(self, seconds: float = 120) -> None:
         """Until nothing is open, so that what comes next is of what comes next."""
@@ -193,7 +201,7 @@ def install(cluster: Cluster, folder: Path, values: Mapping[str, str] | None = N
         "metadata": {"name": NAMESPACE, "labels": {ENFORCE: "privileged"}},
     })  # fmt: skip
     registry, tag = parts(cluster.image("reveal-collector"))
-    more = _evaluation(cluster) if values is None else values
+    more = evaluation(cluster) if values is None else values
     given = {"image.registry": registry, "image.tag": tag, **more}
     # a tag of digits alone, or with one "e" among them, is no number
     flags = [
@@ -210,7 +218,7 @@ def install(cluster: Cluster, folder: Path, values: Mapping[str, str] | None = N
     return watched
 
 
-def _evaluation(cluster: Cluster) -> dict[str, str]:
+def evaluation(cluster: Cluster) -> dict[str, str]:
     """The Redis that the chart brings, of the image that the nodes have."""
     registry, tag = parts(cluster.image("reveal-redis"))
     return {

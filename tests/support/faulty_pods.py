@@ -10,11 +10,12 @@ from support.api_server import unique, wait_for
 from support.cluster_release import Release
 
 KNOWN_S = 10.0  # a finding names those who are known when it opens
-THROTTLED = "throttled"  # its name
+THROTTLED, NOISY = "throttled", "noisy"  # names of pods
 SPIN = "while True: sum(range(10000))"
 _EAT = "kept = [b'x' * (1 << 20) for _ in range(200)]"
 LOG_TIME = "date +%s.%N"  # a pod's log says when it began to do harm
 FORGETFUL = f'sleep {KNOWN_S:.0f}; {LOG_TIME}; while true; do python3 -c "{_EAT}"; sleep 2; done'
+_LOOPS = f"{LOG_TIME}; for i in 1 2 3 4 5 6; do python3 -c '{SPIN}' & done; wait"
 
 
 @dataclass(frozen=True)
@@ -37,12 +38,26 @@ def quota(node: str, namespace: str, pod: str = THROTTLED) -> Expected:
     return Expected(node, "CPU", "CPUQuotaThrottling", f"{namespace}/{pod}")
 
 
+def contention(node: str, namespace: str) -> Expected:
+    """Return the expected report of a pod that takes the CPUs of others."""
+    return Expected(node, "CPU", "CPUContention", f"{namespace}/{NOISY}")
+
+
 def throttled(watched: Release, namespace: str, node: str) -> AbstractContextManager[None]:
     """A pod that wants a CPU and may have a seventh of one."""
     limits = {"cpu": "150m", "memory": "128Mi"}
     command = ["sh", "-c", f"{LOG_TIME}; exec python3 -c '{SPIN}'"]
     container = {"command": command, "resources": {"limits": limits}}
     return watched.pod(namespace, node, THROTTLED, **container)
+
+
+def noisy(
+    watched: Release, namespace: str, node: str, request: str = "1"
+) -> AbstractContextManager[None]:
+    """A pod that keeps six processes busy, and weighs more than a pod without a request."""
+    resources = {"requests": {"cpu": request}}
+    container = {"command": ["sh", "-c", _LOOPS], "resources": resources}
+    return watched.pod(namespace, node, NOISY, **container)
 
 
 def forgetful(watched: Release, namespace: str, node: str) -> AbstractContextManager[None]:
