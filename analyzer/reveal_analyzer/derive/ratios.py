@@ -44,7 +44,7 @@ def find_ratios(channels: Sequence[Channel], kept: Sequence[int]) -> tuple[Ratio
     """Return all derived columns that these channels allow."""
     indices = {(channels[k].metric, channels[k].instance): k for k in kept}
     result = [_busy(indices), _imbalance(indices), _busiest(indices), _external_interrupts(indices)]
-    result += [_retransmit_share(indices), _reserved_share(indices)]
+    result += [_retransmit_share(indices), _retransmitted(indices), _reserved_share(indices)]
     disks = dict.fromkeys(name for metric, name in indices if metric == "storage.disk.reads")
     result += [_await(indices, disk) for disk in disks]
     result += [
@@ -112,6 +112,15 @@ def _retransmit_share(indices: ChannelIndices) -> Ratio | None:
     host, *own = retransmitted
     share_lost = _SHARE * (read(host) + total_or_zero(own)) / maximum(total(sent), 2000.0)
     return Ratio(catalogue.find("network.tcp.retransmit_share"), "", share_lost)
+
+
+def _retransmitted(indices: ChannelIndices) -> Ratio | None:
+    """Return the retransmitted segments of the host's network namespace and its subjects'."""
+    host, *own = _tcp_of_all(indices, "retrans_segs") or (None,)
+    if host is None:
+        return None
+    metric = catalogue.find("network.tcp.retransmitted")
+    return Ratio(metric, "", read(host) + total_or_zero(own))
 
 
 def _tcp_of_all(indices: ChannelIndices, name: str) -> list[int]:

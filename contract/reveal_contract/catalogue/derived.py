@@ -115,6 +115,13 @@ ROWS: tuple[Metric, ...] = (
         "with a network namespace of their own, per million",
         quantum=300, harm=Harm.HIGHER, family="network.tcp.retransmit_share",
     ),
+    Metric(
+        "network.tcp.retransmitted", "events/s", Kind.RATIO, Subsystem.NETWORK, Scope.NODE,
+        "derived", Lane.DERIVED, "TcpRetransSegs of all network namespaces",
+        "Retransmitted TCP segments, including those of subjects with a network namespace of their "
+        "own",
+        quantum=30, family="network.tcp.retransmit_share",
+    ),
     *_LOSSES,
     Metric(
         "storage.disk.await", "ns", Kind.RATIO, Subsystem.STORAGE, Scope.DISK, "derived",

@@ -312,3 +312,13 @@ def test_more_reads_than_before_are_a_burst_of_reads() -> None:
         burst.moved(metric, 1e9)
     cause = choose(RULES, burst.episode(Subsystem.STORAGE))
     assert cause.rule is BY_NAME["StorageReadBurst"]
+
+
+def test_duplicates_of_the_host_do_not_contradict_losses_of_its_pods() -> None:
+    """Counters of TCP extensions are the host's own, retransmissions those of pods, too."""
+    builder = EvidenceBuilder().met(BY_NAME["PacketLoss"].expects)
+    builder.moved("network.tcp_ext.tcpdsack_recv", 0.02)
+    builder.moved("network.tcp.retrans_segs", 0.02)
+    builder.moved("network.tcp.retransmitted", 72.0)
+    cause = choose(RULES, builder.episode(Subsystem.NETWORK, ["PacketLoss"]))
+    assert cause.rule is BY_NAME["PacketLoss"]
