@@ -276,17 +276,9 @@ class LiveScore:
         whole = backend.current().scatter(suppressed, active, len(self.columns))
         over = by_subsystem(ratios)
         second = ScoredSecond(
-            active,
-            scaling.subsystems,
-            views,
-            outside,
-            suppressed,
-            scores,
-            ratios,
-            max(over.values()),
-            self._alarmed,
-            absent,
-        )
+            active, scaling.subsystems, views, outside, suppressed, scores, ratios,
+            max(over.values()), self._alarmed, absent,
+        )  # fmt: skip
         learner.add(second, ready=ready, alarm=alarm, opened=opened)
         self._keep_given_up()
         learner.release(self.settings.quarantine if ready else _EARLY_QUARANTINE, self.age)

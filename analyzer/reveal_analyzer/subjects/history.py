@@ -67,9 +67,10 @@ class SubjectHistory:
         seconds are in memory.  So are seconds from before a long gap.
         """
         end_ns = first_ns - MARGIN_S * NS_PER_SECOND
-        earlier = _recent([row for row in self._rows if row.start_ns < end_ns], end_ns)
-        quiet = [row for row in earlier if row.start_ns not in excluded]
-        rows = quiet if len(quiet) >= _LEAST_BEFORE_S else earlier
+        earlier = [row for row in self._rows if row.start_ns < end_ns]
+        recent = _since(end_ns - KEPT_S * NS_PER_SECOND, earlier)
+        preferred = (_without(excluded, recent), _without(excluded, earlier), recent)
+        rows = next((rows for rows in preferred if len(rows) >= _LEAST_BEFORE_S), earlier)
         return SubjectReference(end_ns, subject_means(rows[-_BEFORE_S:], self.directory()))
 
     def onset(self, first_ns: int) -> SubjectMeans | None:
@@ -148,8 +149,9 @@ class SubjectHistory:
         return [row for row in late if row.start_ns < last_ns]
 
 
-def _recent(rows: list[Row], end_ns: int) -> list[Row]:
-    """Return the rows of the last minutes up to a time, all of them if these are too few."""
-    since_ns = end_ns - KEPT_S * NS_PER_SECOND
-    recent = [row for row in rows if row.start_ns >= since_ns]
-    return recent if len(recent) >= _LEAST_BEFORE_S else rows
+def _since(since_ns: int, rows: list[Row]) -> list[Row]:
+    return [row for row in rows if row.start_ns >= since_ns]
+
+
+def _without(excluded: Collection[int], rows: list[Row]) -> list[Row]:
+    return [row for row in rows if row.start_ns not in excluded]
