@@ -103,10 +103,13 @@ class Playback:
         return steps
 
     def _counted(self, values: dict[str, TrueValues]) -> Iterator[TimedSlice]:
-        """Yield the slices, and add those of a fault to its true values."""
+        """Yield the slices, and add those of a fault to its true values.
+
+        The second in which it begins counts: some faults consist of what happens then.
+        """
         for each in slices(self.timeline, self.start_ns):
             for truth in self.timeline.truths:
-                if truth.onset + 1 <= each.second and each.second + 1 <= truth.end:
+                if truth.onset < each.second + 1 <= truth.end:
                     values[truth.name].add(each.frame)
             yield each
 

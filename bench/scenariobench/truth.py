@@ -87,12 +87,15 @@ def _indices(channels: Sequence[Channel], metric: str, instance: str, feature: s
         index
         for index, channel in enumerate(channels)
         if channel.metric == metric
-        and (channel.instance == instance or (folded and _is_of(channel.instance, instance)))
+        and (_is_of(channel.instance, instance) if folded else channel.instance == instance)
     ]
 
 
 def _is_of(instance: str, requested: str) -> bool:
-    """Whether an instance belongs to a fold: all, or those of one kind (``NET_RX/0``)."""
+    """Whether an instance belongs to a fold: all, or those of one kind (``NET_RX/0``).
+
+    The host's total, without an instance, is a line of its own.
+    """
     return bool(instance) and (not requested or instance.rpartition("/")[0] == requested)
 
 

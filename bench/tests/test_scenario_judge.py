@@ -5,8 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from reveal_contract.channels import Channel
 from reveal_contract.finding import rfc3339
-from reveal_contract.metric import Subsystem
+from reveal_contract.metric import Kind, Lane, Subsystem
+from scenariobench.clip import Frame, table_of
 from scenariobench.findings_file import HeardRow
 from scenariobench.judge import Verdict, judge
 from scenariobench.player import Played
@@ -137,6 +139,21 @@ def test_values_are_plain_means(values: TrueValues) -> None:
     cached = values.value("memory.cached", "", "mean")
     assert cached is not None
     assert cached.mean == 900 * 1024
+
+
+def test_a_fold_over_cpus_leaves_the_total_of_the_host_out() -> None:
+    waits = [Channel("cpu.iowait", name, Kind.COUNTER, 1.0, Lane.FAST) for name in ("", "0", "1")]
+    fast = np.tile(np.array([9, 2, 7], np.int64), (10, 1))
+    slow = np.zeros(0, np.int64)
+    frame = Frame(
+        table_of(tuple(waits), ()), fast, slow, fast < 0, slow < 0
+    )  # fmt: skip
+    values = TrueValues()
+    values.add(frame)
+    for feature, expected in (("maximum", 70), ("mean", 90)):
+        waited = values.value("cpu.iowait", "", feature)
+        assert waited is not None
+        assert waited.mean == expected
 
 
 def test_a_value_may_be_a_fifth_off(values: TrueValues) -> None:
