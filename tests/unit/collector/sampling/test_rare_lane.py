@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import pytest
 
@@ -15,36 +15,11 @@ from reveal_collector.readers.source import HUNG_NS
 from reveal_collector.sampling.feed import Feed
 from reveal_collector.sampling.rare_feed import RARE_PERIOD_NS, TOLERANCE_NS, RareFeed
 from reveal_collector.sampling.rare_lane import HAND_OVER_NS, RareLane
-from reveal_contract.channels import Channel
-from reveal_contract.metric import Kind, Lane
+from reveal_contract.metric import Lane
+from support.pipe_source import Pipe
 from support.polling import wait_until
 
 WAIT = 10.0
-
-
-class Pipe:
-    """A source that reads a byte from a pipe, and hangs while the pipe is empty."""
-
-    lane = Lane.RARE
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.channels: tuple[Channel, ...] = (Channel(f"{name}.x", "", Kind.GAUGE, 1.0, Lane.RARE),)
-        self.reader, self.writer = os.pipe()
-        self.reading = threading.Event()
-        self.opened = 0
-
-    def put(self, *values: int) -> None:
-        os.write(self.writer, bytes(values))
-
-    def open(self) -> None:
-        self.opened += 1
-
-    def read(self) -> Sequence[int | None]:
-        self.reading.set()
-        return [os.read(self.reader, 1)[0]]
-
-    def close(self) -> None: ...
 
 
 class Stage:
@@ -52,10 +27,10 @@ class Stage:
 
     def __init__(self) -> None:
         self.now = 100 * RARE_PERIOD_NS
-        self.pipes = [Pipe("first"), Pipe("second")]
+        self.pipes = [Pipe("first", Lane.RARE), Pipe("second", Lane.RARE)]
         self.feeds = [Feed(pipe) for pipe in self.pipes]
         self.rare = [RareFeed(feed) for feed in self.feeds]
-        self.fast = Pipe("fast")
+        self.fast = Pipe("fast", Lane.RARE)
         self.broken = Feed(self.fast)
         self.lane = RareLane(self.rare, [*self.feeds, self.broken], lambda: self.now)
 

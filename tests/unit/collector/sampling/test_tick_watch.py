@@ -17,32 +17,10 @@ from reveal_collector.sampling.sampler import Sampler
 from reveal_collector.sampling.tick_watch import TickWatch
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Kind, Lane
+from support.pipe_source import Pipe
 from support.polling import wait_until
 
 WAIT = 10.0
-
-
-class Pipe:
-    """A source whose calls read a byte from a pipe, and hang while the pipe is empty."""
-
-    def __init__(self, name: str, lane: Lane = Lane.SLOW) -> None:
-        self.name, self.lane = name, lane
-        self.channels: tuple[Channel, ...] = (Channel(f"{name}.x", "", Kind.GAUGE, 1.0, lane),)
-        self.reader, self.writer = os.pipe()
-        self.reading = threading.Event()
-        self.opened = 0
-
-    def put(self, *values: int) -> None:
-        os.write(self.writer, bytes(values))
-
-    def open(self) -> None:
-        self.opened += 1
-
-    def read(self) -> Sequence[int | None]:
-        self.reading.set()
-        return [os.read(self.reader, 1)[0]]
-
-    def close(self) -> None: ...
 
 
 class Steady:
@@ -83,7 +61,7 @@ class TickThread:
 
 @pytest.fixture
 def pipe() -> Iterator[Pipe]:
-    built = Pipe("pipe")
+    built = Pipe("pipe", Lane.SLOW)
     yield built
     os.close(built.writer)  # the end of the pipe ends a read that hangs
 
@@ -168,7 +146,7 @@ class Lookup(Pipe):
 def test_every_call_of_the_tick_thread_is_watched(
     call: Callable[[Feed], object], replaced: list[bool]
 ) -> None:
-    source = Lookup("lookup")
+    source = Lookup("lookup", Lane.SLOW)
     feed = Feed(source)
     tick = TickThread(lambda: call(feed))
     assert source.reading.wait(WAIT)
