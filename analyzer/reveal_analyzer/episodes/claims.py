@@ -84,9 +84,7 @@ class TransientColumns:
         A column that was not read is neither calm nor away.
         """
         indices = self._columns.indices(second.plan)
-        unread = _unread(second, indices)
-        calm = np.where(weighted[indices] <= _NEAR, self._calm + 1, 0)
-        self._calm = np.where(unread, self._calm, calm)
+        self._calm = _near_for(self._calm, weighted[indices], _unread(second, indices))
         over = self._calm >= _CALM_S
         if not over.any():
             return ()
@@ -146,8 +144,7 @@ class Claims:
         indices = self._columns.indices(second.plan)
         unread = _unread(second, indices)
         self._ages = self._ages + 1
-        near = np.where(second.weighted_excess[indices] <= _NEAR, self._near + 1, 0)
-        self._near = np.where(unread, self._near, near)
+        self._near = _near_for(self._near, second.weighted_excess[indices], unread)
         lapsed = (self._ages > _LEARNED_AFTER_S) & (self._near >= _LEARNED_S)
         if not lapsed.any():
             return ()
@@ -158,6 +155,12 @@ class Claims:
     def _keep(self, kept: Bools) -> None:
         self._columns.remove(list(itertools.compress(self.labels, (~kept).tolist())))
         self._ages, self._near = self._ages[kept], self._near[kept]
+
+
+def _near_for(seconds: Ints, weighted: AnyFloats, unread: Bools) -> Ints:
+    """Return for how many seconds in a row each column has been near its level, with this one."""
+    near: Ints = np.where(weighted <= _NEAR, seconds + 1, 0)
+    return np.where(unread, seconds, near)
 
 
 def _unread(second: ObservedSecond, indices: Indices) -> Bools:
