@@ -56,7 +56,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class ColumnSet:
+class PlanColumns:
     """The columns of a plan; sets with the same labels are equal, so that nodes share what follows.
 
     Nodes of one kind have the same columns and different pods, so their plans differ.
@@ -91,9 +91,9 @@ class ColumnPlan:
         return self.recipe.scale
 
     @cached_property
-    def column_set(self) -> ColumnSet:
+    def column_set(self) -> PlanColumns:
         """Return the columns, as one object for all plans that have the same."""
-        return _interned(ColumnSet(tuple(column.label for column in self.columns), self.columns))
+        return _interned(PlanColumns(tuple(column.label for column in self.columns), self.columns))
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -129,7 +129,7 @@ class ColumnPlan:
 
 
 @lru_cache(maxsize=COLUMN_SETS)
-def _interned(columns: ColumnSet) -> ColumnSet:
+def _interned(columns: PlanColumns) -> PlanColumns:
     return columns
 
 

@@ -15,7 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reveal_analyzer.arrays import Floats, Ints
-from reveal_analyzer.derive.columns import CHANGE, COLUMN_SETS, LEVEL, Column, ColumnPlan, ColumnSet
+from reveal_analyzer.derive.columns import (
+    CHANGE,
+    COLUMN_SETS,
+    LEVEL,
+    Column,
+    ColumnPlan,
+    PlanColumns,
+)
 from reveal_analyzer.derive.deriver import Second
 from reveal_analyzer.fleet.measures import IDLE_PAGES, PROMISED_PAGES, STEP, Fold, fold
 from reveal_analyzer.fleet.saved_minute import SavedPart
@@ -254,7 +261,7 @@ class _Folding:
 
 
 @lru_cache(maxsize=COLUMN_SETS)
-def _folding(of: ColumnSet) -> _Folding:
+def _folding(of: PlanColumns) -> _Folding:
     columns = _columns_by_metric(of.columns)
     names = tuple(sorted(columns, key=lambda name: (fold(name).value, name)))
     order = np.array([index for name in names for index in columns[name]], np.intp)

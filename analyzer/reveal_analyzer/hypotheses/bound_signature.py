@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from reveal_analyzer.arrays import Bools, Floats, Indices
-from reveal_analyzer.derive.columns import LEVEL, TOTAL, Column, ColumnPlan, ColumnSet
+from reveal_analyzer.derive.columns import LEVEL, TOTAL, Column, ColumnPlan, PlanColumns
 from reveal_analyzer.hypotheses.column_stats import columns_of
 from reveal_analyzer.hypotheses.model import CertainSignature, Condition
 from reveal_contract.metric import Scope
@@ -64,7 +64,7 @@ class Met:
     value: float
 
 
-def bind(certain: CertainSignature, columns: ColumnSet) -> BoundSignature | None:
+def bind(certain: CertainSignature, columns: PlanColumns) -> BoundSignature | None:
     """Bind a signature to columns; return None if the node has not all metrics it needs."""
 
     def available(all_of: Sequence[Condition]) -> list[BoundCondition]:
@@ -79,7 +79,7 @@ def bind(certain: CertainSignature, columns: ColumnSet) -> BoundSignature | None
     return None if certain.any and not signature.any else signature
 
 
-def _bind_condition(condition: Condition, of: ColumnSet) -> BoundCondition | None:
+def _bind_condition(condition: Condition, of: PlanColumns) -> BoundCondition | None:
     columns = columns_of(of, condition.metric, condition.feature, condition.instance)
     if not columns.size:
         return None

@@ -9,13 +9,13 @@ from functools import cached_property
 import numpy as np
 
 from reveal_analyzer.arrays import Floats, Indices
-from reveal_analyzer.derive.columns import CHANGE, Column, ColumnSet, indices_by_metric
+from reveal_analyzer.derive.columns import CHANGE, Column, PlanColumns, indices_by_metric
 from reveal_analyzer.hypotheses.model import Expectation, HypothesisRule
 
 FULL_EXCESS = 6.0  # spreads outside the baseline at which an expectation is fully met
 
 
-def columns_of(of: ColumnSet, metric: str, feature: str = "", instance: str = "") -> Indices:
+def columns_of(of: PlanColumns, metric: str, feature: str = "", instance: str = "") -> Indices:
     """Return the indices of a metric's columns; without a feature all but its rate of change."""
     columns, indices = of.columns, of.by_metric.get(metric, ())
     return np.array(

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from reveal_analyzer.arrays import Floats, Indices
-from reveal_analyzer.derive.columns import COLUMN_SETS, Column, ColumnPlan, ColumnSet
+from reveal_analyzer.derive.columns import COLUMN_SETS, Column, ColumnPlan, PlanColumns
 from reveal_analyzer.hypotheses.bound_signature import (
     BoundCondition,
     BoundSignature,
@@ -245,7 +245,7 @@ class _Signatures:
 
 @lru_cache(maxsize=COLUMN_SETS)
 def _bound(
-    signatures: _Signatures, columns: ColumnSet
+    signatures: _Signatures, columns: PlanColumns
 ) -> tuple[Sequence[BoundSignature | None], _Prefilter]:
     """Return the signatures bound to columns, for all nodes that have these."""
     bound = tuple(bind(certain, columns) for certain in signatures.members)

@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 
 from reveal_analyzer.arrays import Floats, Floats32, Indices
-from reveal_analyzer.derive.columns import COLUMN_SETS, Column, ColumnQuanta, ColumnSet
+from reveal_analyzer.derive.columns import COLUMN_SETS, Column, ColumnQuanta, PlanColumns
 from reveal_analyzer.derive.deriver import Second
 from reveal_analyzer.kernels import live
 from reveal_analyzer.kernels.live import MetricGroups
@@ -130,7 +130,7 @@ class _Shared:
 
 
 @lru_cache(maxsize=COLUMN_SETS)
-def _shared(columns: ColumnSet, settings: LiveSettings) -> _Shared:
+def _shared(columns: PlanColumns, settings: LiveSettings) -> _Shared:
     return _Shared(
         ColumnQuanta.of(columns.columns),
         harm_weights(columns.columns, settings),
