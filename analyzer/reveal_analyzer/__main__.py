@@ -29,6 +29,7 @@ from reveal_contract.kube.names import POD_VARIABLE
 from reveal_contract.names import REDIS_VARIABLE
 from reveal_contract.redis_address import with_credentials
 from reveal_contract.runtime import logs
+from reveal_contract.runtime.ignored_signals import without_ignored
 from reveal_contract.runtime.liveness import LivenessFiles
 from reveal_contract.settings import (
     MODES,
@@ -227,7 +228,7 @@ def _stop_on_signals(seconds: float) -> Callable[[], bool]:
         raise Overdue
 
     signal.signal(signal.SIGALRM, overdue)
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in (signal.SIGTERM, *without_ignored([signal.SIGINT])):
         signal.signal(number, stop)
     return lambda: bool(asked)
 

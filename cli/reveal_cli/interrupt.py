@@ -2,6 +2,7 @@
 
 By default a signal only sets a flag, so that it cannot interrupt the creation of processes and
 sockets.  Long computations and imports run under ``raising()``, where a signal ends them at once.
+SIGINT and SIGHUP stay ignored where they are ignored at the start (``nohup``).
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+
+from reveal_contract.runtime.ignored_signals import without_ignored
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -27,7 +30,7 @@ class Interrupt:
         self._raises = False
 
     def install(self) -> None:
-        for number in SIGNALS:
+        for number in (signal.SIGTERM, *without_ignored((signal.SIGINT, signal.SIGHUP))):
             signal.signal(number, self._on_signal)
 
     @property

@@ -28,6 +28,7 @@ from reveal_contract.kube.errors import ApiError
 from reveal_contract.kube.names import GROUP, PROFILE_KIND, PROFILES, REPORTS, VERSION
 from reveal_contract.runtime import http_endpoints
 from reveal_contract.runtime.backoff import Backoff
+from reveal_contract.runtime.ignored_signals import without_ignored
 from reveal_operator.events import EventSender
 from reveal_operator.handlers import OWNED, SELECTOR, Indices, register
 from reveal_operator.health import OperatorHealth
@@ -291,7 +292,7 @@ class Operator:
 
     def _catch_signals(self) -> None:
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in (signal.SIGTERM, *without_ignored([signal.SIGINT])):
             with suppress(NotImplementedError, ValueError, RuntimeError):  # not the main thread
                 loop.add_signal_handler(number, self.stop)
 

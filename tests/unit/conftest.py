@@ -28,8 +28,13 @@ def server(tree: Tree) -> Tree:
 
 @pytest.fixture
 def own_signals() -> Iterator[None]:
-    """Restore pytest's signal handlers after a test that installs its own."""
+    """Restore pytest's signal handlers after a test that installs its own.
+
+    Before it none is ignored, as they are where the tests run in the background of a script.
+    """
     before = {number: signal.getsignal(number) for number in (*SIGNALS, signal.SIGALRM)}
+    for number in before:
+        signal.signal(number, signal.SIG_DFL)
     yield
     for number, handler in before.items():
         signal.signal(number, handler)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from reveal_cli.workloads import NAMES, Workload, WorkloadError
+from reveal_contract.runtime.ignored_signals import without_ignored
 
 _CHECK_S = 0.2
 
@@ -27,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--log", type=Path, default=Path("/dev/stdout"), help="file for the JSON lines"
     )
     arguments = parser.parse_args(argv)
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in (signal.SIGTERM, *without_ignored([signal.SIGINT])):
         signal.signal(number, _interrupt)
     try:
         return _run(Workload(arguments.name, arguments.scratch, arguments.log), arguments.seconds)

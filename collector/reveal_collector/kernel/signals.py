@@ -10,7 +10,8 @@ import time
 from types import FrameType
 from typing import Self
 
-_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+from reveal_contract.runtime.ignored_signals import without_ignored
+
 _DAY_S = 86_400.0  # ``poll`` takes milliseconds in 32 bits: 24 days at most
 
 
@@ -28,7 +29,7 @@ class TerminationSignal:
         self._reader, self._writer = os.pipe()
         os.set_blocking(self._writer, False)
         self._previous_fd = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
-        for number in _SIGNALS:
+        for number in (signal.SIGTERM, *without_ignored([signal.SIGINT])):
             signal.signal(number, self._handle)
 
     def wait(self, seconds: float | None) -> bool:

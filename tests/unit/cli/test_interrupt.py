@@ -58,3 +58,25 @@ def test_the_grace_time_runs_from_the_first_signal(interrupt: Interrupt) -> None
     os.kill(os.getpid(), signal.SIGTERM)
     assert 1 < interrupt.left(2) <= 2
     assert interrupt.left(0) == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT])
+def test_a_signal_that_was_ignored_before_stays_ignored(
+    own_signals: None, number: signal.Signals
+) -> None:
+    """``nohup`` ignores SIGHUP, and a script SIGINT for its commands in the background."""
+    signal.signal(number, signal.SIG_IGN)
+    interrupt = Interrupt()
+    interrupt.install()
+    os.kill(os.getpid(), number)
+    assert not interrupt.requested
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert interrupt.requested
+
+
+def test_sigterm_ends_a_command_that_was_started_to_ignore_it(own_signals: None) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    interrupt = Interrupt()
+    interrupt.install()
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert interrupt.requested

@@ -21,6 +21,8 @@ MONTHS_S = 100 * 86_400.0  # more milliseconds than 32 bits hold
 @pytest.fixture(autouse=True)
 def put_back() -> Iterator[None]:
     handlers = {number: signal.getsignal(number) for number in NUMBERS}
+    for number in NUMBERS:  # SIGINT is ignored where the tests run in the background of a script
+        signal.signal(number, signal.SIG_DFL)
     yield
     for number, handler in handlers.items():
         signal.signal(number, handler)
@@ -94,3 +96,14 @@ def test_the_previous_wakeup_descriptor_is_restored() -> None:
     with TerminationSignal():
         pass
     assert signal.set_wakeup_fd(before) == -1
+
+
+def test_an_interrupt_that_was_ignored_before_stays_ignored() -> None:
+    """As that of a command in the background of a script; SIGTERM ends it nevertheless."""
+    for number in NUMBERS:
+        signal.signal(number, signal.SIG_IGN)
+    with TerminationSignal() as ending:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert not ending.wait(0)
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert ending.wait(LONG_S)
