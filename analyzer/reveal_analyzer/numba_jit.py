@@ -49,8 +49,8 @@ def inlined(function: Function) -> Function:
 
 
 def _cached_in_temporary_folder(function: Callable[..., Any]) -> Callable[..., Any]:
-    folder = Path(tempfile.gettempdir()) / f"reveal-numba-{os.getuid()}"
-    if not _private(folder):
+    folder = _temporary_folder()
+    if folder is None or not _private(folder):
         return _without_cache(function)
     config: Any = numba.config  # numba sets its attributes from the environment
     previous, config.CACHE_DIR = config.CACHE_DIR, str(folder)
@@ -60,6 +60,14 @@ def _cached_in_temporary_folder(function: Callable[..., Any]) -> Callable[..., A
         return _without_cache(function)
     finally:
         config.CACHE_DIR = previous
+
+
+def _temporary_folder() -> Path | None:
+    """Return the folder of this user's cache; None where no folder takes temporary files."""
+    try:
+        return Path(tempfile.gettempdir()) / f"reveal-numba-{os.getuid()}"
+    except FileNotFoundError:
+        return None
 
 
 def _without_cache(function: Callable[..., Any]) -> Callable[..., Any]:

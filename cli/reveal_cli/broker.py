@@ -132,21 +132,27 @@ class Broker:
 
     def start(self) -> None:
         server = find_server()
-        sweep()
         try:
+            sweep()
             self._folder, self._lock = _private_folder()
             self._launch(server)
         except OSError as error:
             self.close()
-            raise BrokerError(f"no directory for a private Redis: {error}") from None
+            raise BrokerError(
+                f"no directory for a private Redis: {error.strerror}: set TMPDIR to a directory"
+                " with room, or name a running Redis with --redis URL"
+            ) from None
         except BaseException:
             self.close()
             raise
 
     def restart(self) -> None:
-        """Start an empty server at the same address, as after a crash."""
-        self.kill()
-        self._launch(find_server())
+        """Start an empty server at the same address, as after a crash; raises ``BrokerError``."""
+        try:
+            self.kill()
+            self._launch(find_server())
+        except OSError as error:
+            raise BrokerError(f"{self.socket} cannot be replaced: {error.strerror}") from None
 
     def kill(self) -> None:
         """Kill the server; the address stays reserved for ``restart``."""
@@ -245,12 +251,20 @@ def _die_with_parent() -> Callable[[], None]:
 def _private_folder() -> tuple[Path, int]:
     """Return a new directory of mode 700 and the descriptor that holds its lock."""
     folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=_short_base()))
+    try:
+        return folder, _locked(folder)
+    except OSError:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _locked(folder: Path) -> int:
     # locked before the rename: whoever finds the file finds it locked
     fresh = folder / "lock.new"
     lock = os.open(fresh, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     fresh.rename(folder / "lock")
-    return folder, lock
+    return lock
 
 
 def _short_base() -> str:

@@ -38,12 +38,14 @@ class Recording:
         self._unnamed: int | None = None
         try:
             if path is None:
-                self._unnamed, path = _unnamed_file()
-            self.path = path
-            self._writer = RecordingWriter(path)
+                self._unnamed, self.path = _unnamed_file()
+            else:
+                self.path = path
+            self._writer = RecordingWriter(self.path)
         except OSError as error:
             self._close_unnamed()
-            raise CliError(f"cannot write {self._name}: {error.strerror}") from None
+            remedy = ": set TMPDIR to a directory with room" if path is None else ""
+            raise CliError(f"cannot write {self._name}: {error.strerror}{remedy}") from None
 
     def message(self, data: bytes, table: ChannelTable) -> None:
         with self._failures_counted():

@@ -163,3 +163,14 @@ def test_bundled_server_is_found_without_a_path(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("PATH", "/bin-without-servers")
     with Broker() as broker:
         assert broker.alive
+
+
+def test_without_a_directory_for_temporary_files_the_error_is_a_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def none() -> str:
+        raise FileNotFoundError(2, "No usable temporary directory found in ['/tmp']")
+
+    monkeypatch.setattr(tempfile, "gettempdir", none)
+    with pytest.raises(BrokerError, match=r"^no directory for a private Redis: No usable.*TMPDIR"):
+        Broker().start()

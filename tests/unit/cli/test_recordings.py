@@ -36,6 +36,17 @@ def test_a_recording_without_a_name_is_read_back_and_leaves_no_file(
         assert list(tmp_path.iterdir()) == []
 
 
+def test_without_a_directory_for_temporary_files_the_error_is_a_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def none(**_: object) -> None:
+        raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found in ['/tmp']")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", none)
+    with pytest.raises(CliError, match=r"temporary recording: No usable .* set TMPDIR"):
+        Recording(None)
+
+
 def test_a_full_disk_is_reported_once_and_loses_only_what_does_not_fit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -104,7 +104,8 @@ def _write(file: BinaryIO, block: Floats) -> None:
 
 def _full(error: OSError) -> TableFileError:
     return TableFileError(
-        f"a table of this size needs a temporary file, and {tempfile.gettempdir()} takes none"
+        "a table of this size needs a temporary file, and none can be written to"
+        f" {tempfile.tempdir or 'any folder'}"
         f" ({error.strerror}): set TMPDIR to a folder with more room"
     )
 

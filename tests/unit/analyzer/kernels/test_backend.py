@@ -106,6 +106,14 @@ def test_what_cannot_be_kept_is_compiled_all_the_same() -> None:
     assert more(1) == 2  # type: ignore[operator]
 
 
+def test_without_a_folder_for_temporary_files_nothing_is_kept_and_all_works(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.setattr("tempfile._candidate_tempdir_list", list)
+    test_what_cannot_be_kept_is_compiled_all_the_same()
+
+
 def test_a_folder_of_others_keeps_no_code(tmp_path: Path) -> None:
     fresh, open_to_all, link = tmp_path / "fresh", tmp_path / "open", tmp_path / "link"
     open_to_all.mkdir()

@@ -351,6 +351,16 @@ def test_a_full_disk_is_reported_with_a_remedy(monkeypatch: pytest.MonkeyPatch) 
         rows.append(np.zeros((4, 2)))
 
 
+def test_no_directory_for_temporary_files_is_reported_with_a_remedy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.setattr("tempfile._candidate_tempdir_list", list)
+    rows = mmap_buffer.RowBuffer(2, memory_bytes=8)
+    with pytest.raises(TableFileError, match=r"written to any folder \(No usable .*TMPDIR"):
+        rows.append(np.zeros((4, 2)))
+
+
 def test_very_wide_tables_are_read(write: Write) -> None:
     width = 20_000
     header = ",".join(f"m{index}" for index in range(width))
