@@ -23,7 +23,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "record",
         help="record this host into a file, to judge it later",
-        description="Samples this host into FILE (about 3 KB a second). `reveal analyze FILE`"
+        description="Samples this host into FILE (about 3 kB a second). `reveal analyze FILE`"
         " judges it, here or on another machine. Ctrl-C ends it at any time.",
         epilog="Example: reveal record slow.rvl --duration 10m",
     )
