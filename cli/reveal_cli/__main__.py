@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import logging
-import os
 import sys
 from collections.abc import Sequence
 
 from reveal_cli.commands import COMMANDS
-from reveal_cli.errors import DONE, ERROR, CliError
+from reveal_cli.errors import ERROR, CliError
+from reveal_cli.guarded_output import GuardedOutput, guarded_streams
 from reveal_cli.interrupt import Interrupt, Interrupted
 from reveal_contract import VERSION
 
@@ -36,21 +36,45 @@ def main(argv: Sequence[str] | None = None) -> int:
     interrupt.install()
     # the commands print what matters; a log line would break the progress block
     logging.basicConfig(handlers=[logging.NullHandler()])
+    with guarded_streams() as output:
+        try:
+            code = _run(argv, interrupt)
+        except SystemExit:  # argparse has printed the help, the version or a usage error
+            if not _incomplete(output):
+                raise
+            return ERROR
+        return ERROR if _incomplete(output) else code
+
+
+def _run(argv: Sequence[str] | None, interrupt: Interrupt) -> int:
+    """Run a command and return its exit code; an error is one sentence on stderr."""
     try:
         arguments = build_parser().parse_args(argv)
         code: int = arguments.run(arguments, interrupt)
-        sys.stdout.flush()
     except CliError as error:
         print(f"reveal: {error}", file=sys.stderr)
         return error.code
     except Interrupted:
         print("reveal: interrupted", file=sys.stderr)
         return ERROR
-    except BrokenPipeError:
-        # the reader has closed the pipe; keep the interpreter from flushing into it again
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return DONE
+    except OSError as error:  # such as a full disk: no defect, and no traceback
+        print(f"reveal: {_sentence(error)}", file=sys.stderr)
+        return ERROR
     return code
+
+
+def _sentence(error: OSError) -> str:
+    reason = error.strerror or str(error)
+    return f"{error.filename}: {reason}" if error.filename else reason
+
+
+def _incomplete(output: GuardedOutput) -> bool:
+    """Return whether stdout could not take everything; the reason is printed then."""
+    output.flush()
+    if output.error is None:
+        return False
+    print(f"reveal: cannot write the output: {_sentence(output.error)}", file=sys.stderr)
+    return True
 
 
 if __name__ == "__main__":

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reveal_cli.errors import USAGE, CliError
+from reveal_cli.output_files import STATE
 
 if TYPE_CHECKING:
     from reveal_analyzer.node import NodeAnalyzer
     from reveal_analyzer.state.codec import SavedState
     from reveal_contract.wire import Message
 
-STATE = "state.rvs"  # in the directory of --output
 MAX_FILE_BYTES = 1 << 20  # real ones have at most 64 KiB
 _REFUSED = "cannot be used: {}: scan without it to learn again"
 

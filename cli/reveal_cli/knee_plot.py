@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from reveal_analyzer.selection.curves import ThresholdPoint
-from reveal_cli.errors import CliError
+from reveal_cli.output_files import write_atomically
 
 # colors that color-blind readers can distinguish; markers do it in gray print
 _LINES = (
@@ -32,11 +33,11 @@ def draw(path: Path, points: Sequence[ThresholdPoint], used: float, knee: float 
     axes.grid(alpha=0.3)
     # below the plot: inside it would cover a curve
     figure.legend(loc="outside lower center", ncols=2, frameon=False)
-    try:
-        # without a date: two runs must give the same file
-        figure.savefig(path, dpi=150, metadata=_metadata(path))
-    except OSError as error:
-        raise CliError(f"cannot write {path}: {error.strerror}") from None
+    image = io.BytesIO()
+    # without a date: two runs must give the same file
+    kind = path.suffix.lower().removeprefix(".")
+    figure.savefig(image, dpi=150, format=kind, metadata=_metadata(path))
+    write_atomically(path, [image.getvalue()])
 
 
 def _curves(axes: Axes, points: Sequence[ThresholdPoint]) -> None:

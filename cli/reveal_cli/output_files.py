@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import platform
@@ -18,27 +19,44 @@ from reveal_contract.time_units import NS_PER_SECOND
 if TYPE_CHECKING:
     from reveal_cli.live_session import ScanPlan, ScanState
 
-FINDINGS, RECORDING, SUMMARY = "findings.jsonl", "recording.rvl", "summary.json"
+FINDINGS, RECORDING, SUMMARY, STATE = (
+    "findings.jsonl", "recording.rvl", "summary.json", "state.rvs"
+)  # fmt: skip
+SCAN_FILES = (FINDINGS, RECORDING, SUMMARY, STATE)
 
 
 def claim_directory(directory: Path) -> Path:
     """Create the directory and its recording; whoever creates that file owns the other files.
 
-    Raises ``CliError`` where another scan was there first, or nothing can be written.
+    Raises ``CliError`` where a file of a scan exists, or nothing can be written.
     """
     recording = directory / RECORDING
     try:
         directory.mkdir(parents=True, exist_ok=True)
+        for name in SCAN_FILES:
+            if os.path.lexists(directory / name):
+                raise CliError(_exists(directory / name))
         os.close(os.open(recording, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
     except FileExistsError:
         raise CliError(
-            f"{recording} exists already: name another directory or remove it"
+            _exists(recording)
             if recording.exists()
             else f"{directory} is not a directory: name a directory for --output"
         ) from None
     except OSError as error:
         raise CliError(f"cannot write to {directory}: {error.strerror}") from None
     return recording
+
+
+def _exists(path: Path) -> str:
+    return f"{path} exists already: name another directory or remove it"
+
+
+def release_directory(directory: Path) -> None:
+    """Remove the files of a scan that never began, so that the next one can use the directory."""
+    for name in SCAN_FILES:
+        with contextlib.suppress(OSError):
+            (directory / name).unlink()
 
 
 def jsonl(findings: Iterable[Finding]) -> str:
@@ -49,32 +67,62 @@ def jsonl(findings: Iterable[Finding]) -> str:
 def write_atomically(path: Path, parts: Iterable[str | bytes]) -> None:
     """Write a file so that it has the new content or the old one, never a part.
 
-    Raises ``CliError``.
+    A device or pipe, such as /dev/stdout, gets the content as it is.  The target of a link is
+    replaced, not the link.  Raises ``CliError``.
     """
-    new = path.with_name(f".{path.name}.new")
+    data = (part.encode() if isinstance(part, str) else part for part in parts)
     try:
-        with new.open("wb") as file:
-            file.writelines(part.encode() if isinstance(part, str) else part for part in parts)
-        new.replace(path)
+        if _is_stream(path):
+            with path.open("ab") as file:
+                file.writelines(data)
+        else:
+            _replace(Path(os.path.realpath(path)), data)
     except OSError as error:
-        new.unlink(missing_ok=True)
         raise CliError(f"cannot write {path}: {error.strerror}") from None
 
 
+def _is_stream(path: Path) -> bool:
+    """Return whether a path names a device, a pipe or an open descriptor, not a file on a disk."""
+    folder = os.path.realpath(path.parent)
+    if folder == "/dev" or folder.startswith("/proc/"):
+        return True
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
+def _replace(path: Path, data: Iterable[bytes]) -> None:
+    new = path.with_name(f".{path.name}.new")
+    try:
+        with new.open("wb") as file:
+            file.writelines(data)
+        new.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):  # read-only by now: the first error is the cause
+            new.unlink()
+        raise
+
+
 class FindingsFile:
-    """``findings.jsonl``, kept up to date while a scan runs until a write fails."""
+    """``findings.jsonl``, kept up to date while a scan runs.
+
+    ``incomplete`` is true while the last write failed.
+    """
 
     def __init__(self, path: Path | None) -> None:
+        self.incomplete = False
         self._path = path
         self._text: str | None = None
 
-    def write(self, findings: Iterable[Finding]) -> None:
-        """Write the findings if they changed; raises ``CliError`` once if that fails."""
-        if self._path is None or (text := jsonl(findings)) == self._text:
+    def write(self, findings: Iterable[Finding], *, retry: bool = False) -> None:
+        """Write the findings if they changed, with ``retry`` also if the last write failed.
+
+        Raises ``CliError``.
+        """
+        text = jsonl(findings)
+        if self._path is None or (text == self._text and not (retry and self.incomplete)):
             return
-        path, self._path = self._path, None
-        write_atomically(path, [text])
-        self._path, self._text = path, text
+        self._text, self.incomplete = text, True
+        write_atomically(self._path, [text])
+        self.incomplete = False
 
 
 def print_findings(findings: Sequence[Finding]) -> None:

@@ -6,15 +6,16 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from reveal_cli.baseline import STATE
 from reveal_cli.errors import CliError
 from reveal_cli.interrupt import Interrupt, Interrupted
 from reveal_cli.live_session import LiveSession, OnTick, ScanPlan, ScanState
 from reveal_cli.output_files import (
     FINDINGS,
+    STATE,
     SUMMARY,
     FindingsFile,
     claim_directory,
+    release_directory,
     summary,
     write_atomically,
 )
@@ -49,7 +50,7 @@ def run_scan(
 ) -> ScanResult:
     """Scan this host; the files are complete also when the scan fails or is interrupted.
 
-    Raises ``CliError``.
+    A scan that fails before it receives anything leaves no files.  Raises ``CliError``.
     """
     with Recording(claim_directory(directory) if directory else None) as recording:
         recording.note({"reveal": VERSION, "node": plan.node})
@@ -72,7 +73,7 @@ class _ScanRunner:
         self._plan, self._directory, self._recording = plan, directory, recording
         self._progress, self._interrupt = progress, interrupt
         self._findings_file = FindingsFile(directory / FINDINGS if directory else None)
-        self._failed = False
+        self._failed = self._findings_failed = False
         self._state = ScanState()
 
     def run(self, on_tick: OnTick) -> ScanResult:
@@ -87,6 +88,9 @@ class _ScanRunner:
         except Interrupted:
             pass
         except CliError as error:
+            if not session.state.slices:
+                self._release()
+                raise
             self._state.warnings.append(str(error))
             failure = error
         findings = self._conclude()
@@ -123,14 +127,22 @@ class _ScanRunner:
             )
         return live
 
-    def _write_findings(self, findings: list[Finding]) -> None:
+    def _release(self) -> None:
+        """Remove the files of a scan that received nothing: its directory can be used again."""
+        if self._directory is not None:
+            release_directory(self._directory)
+
+    def _write_findings(self, findings: list[Finding], *, last: bool = False) -> None:
         try:
-            self._findings_file.write(findings)
+            self._findings_file.write(findings, retry=last)
         except CliError as error:
-            self._warn(str(error), failed=True)
+            if not self._findings_failed:
+                self._warn(str(error))
+            self._findings_failed = True
 
     def _write(self, findings: list[Finding]) -> None:
-        self._write_findings([*findings, *self._state.hints.findings])
+        self._write_findings([*findings, *self._state.hints.findings], last=True)
+        self._failed = self._failed or self._findings_file.incomplete
         if self._directory is None:
             return
         row = summary(self._plan, self._state, findings, self._interrupt.requested)

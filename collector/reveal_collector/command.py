@@ -118,7 +118,9 @@ def parser() -> argparse.ArgumentParser:
         help=f"file with the URL of Redis; like {REDIS_VARIABLE} in the environment,"
         " it keeps a password out of the process list",
     )  # fmt: skip
-    command.add_argument("--record", type=Path, metavar="FILE", help="also write a recording")
+    command.add_argument(
+        "--record", type=Path, metavar="FILE", help="also write a recording to this new file"
+    )
     _add_process_flags(command)
     command.add_argument("--version", action="version", version=f"%(prog)s {VERSION}")
     return command
@@ -200,12 +202,14 @@ def read_settings(path: Path) -> dict[str, Any]:
 def sinks_of(settings: CollectorSettings, recording: Path | None) -> list[Sink]:
     """Return the Redis sink where a URL is given and the recording where a file is given.
 
-    Raises ``SettingsError`` where neither is given.
+    Raises ``SettingsError`` where neither is given, or the file has content already.
     """
     sinks: list[Sink] = []
     if settings.redis_url:
         sinks.append(RedisSink(settings))
     if recording is not None:
+        if recording.is_file() and recording.stat().st_size:
+            raise SettingsError(f"--record {recording} exists already: name another file")
         sinks.append(RecordingSink(RecordingWriter(recording)))
     if not sinks:
         raise SettingsError("no destination: give --redis-url or --record")

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from reveal_cli.baseline import STATE
-from reveal_cli.output_files import FINDINGS, RECORDING, SUMMARY
+from reveal_cli.output_files import FINDINGS, RECORDING, STATE, SUMMARY
 from reveal_cli.recordings import Slices
 from support.polling import wait_until
 

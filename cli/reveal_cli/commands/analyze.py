@@ -11,6 +11,7 @@ from reveal_cli.errors import USAGE, CliError
 from reveal_cli.interrupt import Interrupt
 from reveal_cli.options import add_judging, add_table, length
 from reveal_cli.output_files import jsonl, print_findings, write_atomically
+from reveal_cli.output_paths import check_outputs
 from reveal_cli.summary_text import exit_code
 from reveal_cli.terminal import show
 from reveal_contract.finding import Finding
@@ -81,6 +82,9 @@ def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
     """Judge the files and print their findings."""
     if arguments.scores and len(arguments.files) > 1:
         raise CliError("--scores takes one FILE: its rows are the samples of that file", USAGE)
+    check_outputs(
+        {"--findings": arguments.findings, "--scores": arguments.scores}, _inputs(arguments)
+    )
     found: list[Finding] = []
     with interrupt.raising():
         for path in arguments.files:
@@ -98,6 +102,11 @@ def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
     if arguments.findings:
         write_atomically(arguments.findings, [jsonl(found)])
     return exit_code(found, arguments.fail_on)
+
+
+def _inputs(arguments: argparse.Namespace) -> list[Path]:
+    optional = [path for path in (arguments.baseline, arguments.selection) if path is not None]
+    return [*arguments.files, *optional, *arguments.hypotheses]
 
 
 def _analyze(path: Path, arguments: argparse.Namespace) -> Analysis:

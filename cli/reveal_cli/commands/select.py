@@ -18,6 +18,7 @@ from reveal_cli.errors import DONE, USAGE, CliError
 from reveal_cli.interrupt import Interrupt
 from reveal_cli.options import nanoseconds
 from reveal_cli.output_files import write_atomically
+from reveal_cli.output_paths import check_outputs
 from reveal_cli.terminal import show, table
 
 if TYPE_CHECKING:
@@ -92,6 +93,10 @@ def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
         from reveal_cli import metric_selection  # noqa: PLC0415 - heavy, and needs an extra
 
         files = metric_selection.by_workload(arguments.recordings, arguments.workload)
+        check_outputs(
+            {"--output": arguments.output, "--plot": arguments.plot},
+            [path for recordings in files.values() for path in recordings],
+        )
         draw = _drawing() if arguments.plot else None  # fails before the work, not after it
         workloads, warnings = metric_selection.correlated(files, arguments.every)
         selection, points, knee = metric_selection.chosen(workloads, arguments.threshold)
