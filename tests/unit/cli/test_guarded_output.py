@@ -60,7 +60,7 @@ def recording(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     "command", [["hypotheses"], ["hypotheses", "--json"], ["catalog", "--markdown"]]
 )
-def test_a_full_disk_is_one_sentence_and_exit_code_1(
+def test_a_full_disk_gives_a_sentence_and_exit_code_1(
     command: list[str],
     full: TextIO,
     monkeypatch: pytest.MonkeyPatch,
@@ -126,7 +126,7 @@ def test_a_closed_descriptor_takes_any_output(monkeypatch: pytest.MonkeyPatch) -
     assert main(["catalog", "--markdown"]) == DONE
 
 
-def test_an_error_of_the_system_is_one_sentence(
+def test_an_error_of_the_system_gives_a_sentence(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def no_folder() -> str:

@@ -27,7 +27,7 @@ def scan(directory: Path, monkeypatch: pytest.MonkeyPatch, slices: int) -> None:
         run_scan(PLAN, directory, PlainProgress(), Interrupt())
 
 
-def test_a_scan_that_received_nothing_leaves_its_directory_for_the_next_one(
+def test_a_scan_that_received_nothing_leaves_its_directory_as_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for _ in range(2):
