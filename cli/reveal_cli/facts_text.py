@@ -57,7 +57,7 @@ def _memory(facts: Facts) -> Iterator[str]:
     yield human(memory.total, "bytes", Kind.GAUGE) if memory.total else ""
     yield f"{len(memory.nodes)} NUMA nodes" if len(memory.nodes) > 1 else ""
     for pool in memory.huge:
-        if pool.node is None:
+        if pool.node is None and pool.total is not None and pool.free is not None:
             size = human(pool.size, "bytes", Kind.GAUGE)
             yield f"{pool.total} huge pages of {size} ({pool.free} free)"
     yield f"THP {memory.thp}" if memory.thp else ""

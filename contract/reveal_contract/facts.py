@@ -77,8 +77,8 @@ class HugePool:
 
     size: int = 0
     node: int | None = None
-    total: int = 0
-    free: int = 0
+    total: int | None = None
+    free: int | None = None
     reserved: int = 0  # promised, not yet taken; known for the host only
 
 
@@ -136,12 +136,14 @@ class PcieLink:
 class InterruptVectors:
     """The interrupts of a device in use: how many, and on which CPUs they are served.
 
-    ``allowed``, the CPUs that may serve them, is known only where all are on one CPU.
+    ``allowed``, the CPUs that may serve them, is known only where all are on one CPU.  ``managed``
+    is true where the kernel chooses these CPUs and no user can change them.
     """
 
     count: int | None = None
     served: str = ""
     allowed: str = ""
+    managed: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +178,7 @@ class Nic:
     rx_ring: int | None = None  # descriptors
     rx_ring_most: int | None = None
     missed: int | None = None  # frames lost for want of a descriptor, since the driver started
+    missed_per_million: int | None = None  # of the frames received in that time
     bond: str = ""  # of which it is a part
 
 
@@ -188,6 +191,7 @@ class Bond:
     mtu: int | None = None
     parts: tuple[str, ...] = ()
     down: tuple[str, ...] = ()  # parts whose link is down
+    unread: tuple[str, ...] = ()  # parts whose link cannot be read
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +244,11 @@ class Disk:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """All facts of one node.  ``drivers`` are versions by name (nvidia, cuda)."""
+    """All facts of one node.  ``drivers`` are versions by name (nvidia, cuda).
+
+    ``unread`` names the fields that could not be read in full, such as ``nics`` or
+    ``memory.huge``: what they do not list may exist.
+    """
 
     node: str = ""
     cpu: Cpu = Cpu()
@@ -254,6 +262,7 @@ class Facts:
     processes: tuple[GpuProcess, ...] = ()
     disks: tuple[Disk, ...] = ()
     drivers: Mapping[str, str] = field(default_factory=dict)
+    unread: tuple[str, ...] = ()
 
     def to_json(self) -> bytes:
         """Return canonical JSON: equal facts have equal bytes; unknown ones are left out."""

@@ -20,8 +20,8 @@ opens once, and resolves by itself when the setting is corrected. It is never an
 for `--fail-on low` only.
 
 `reveal doctor` shows facts and findings at once, `reveal scan` and `reveal analyze` show them after
-the anomalies. A fact that cannot be read violates no rule. In a guest, what the hypervisor makes up
-(PCIe links, NUMA sizes, offline CPUs) is not checked.
+the anomalies. A fact that cannot be read violates no rule, and resolves no finding. In a guest,
+what the hypervisor makes up (PCIe links, NUMA sizes, offline CPUs) is not checked.
 
 | rule | subsystem | severity |
 |---|---|---|

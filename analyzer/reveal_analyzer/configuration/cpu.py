@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from reveal_analyzer.configuration.rule import ConfigurationRule, Violation, fact
+from reveal_analyzer.configuration.rule import (
+    ConfigurationRule,
+    Unknown,
+    Verdict,
+    Violation,
+    fact,
+)
 from reveal_contract import cpulist
 from reveal_contract.facts import Facts
 from reveal_contract.finding import Severity
@@ -16,11 +22,15 @@ _SLOW_CLOCKS = ("hpet", "acpi_pm", "pit", "jiffies", "refined-jiffies")
 _MUCH_LOWER = 0.8  # of the possible clock; a limit below is lower than one without boost
 
 
-def lowest_clock(facts: Facts) -> Iterator[Violation]:
+def lowest_clock(facts: Facts) -> Iterator[Verdict]:
     """Find the powersave governor of drivers that pin the lowest clock with it."""
     for policy in facts.cpu.policies:
+        if not policy.governor or not policy.driver:
+            yield Unknown(policy.cpus)
         if policy.governor != "powersave" or not policy.driver or policy.driver in _SELF_SCALING:
             continue
+        if policy.lowest is None or policy.possible is None:
+            yield Unknown(policy.cpus)
         if policy.lowest is not None and policy.lowest == policy.possible:
             continue  # one clock only: nothing to lose
         clock = f"{policy.lowest / 1e6:.1f} GHz" if policy.lowest else "their lowest clock"
@@ -32,8 +42,10 @@ def lowest_clock(facts: Facts) -> Iterator[Violation]:
         )  # fmt: skip
 
 
-def power_preference(facts: Facts) -> Iterator[Violation]:
+def power_preference(facts: Facts) -> Iterator[Verdict]:
     for policy in facts.cpu.policies:
+        if not policy.governor or not policy.preference:
+            yield Unknown(policy.cpus)
         if policy.preference == "power" and policy.governor != "performance":
             yield Violation(
                 policy.cpus,
@@ -43,9 +55,11 @@ def power_preference(facts: Facts) -> Iterator[Violation]:
             )  # fmt: skip
 
 
-def capped_clock(facts: Facts) -> Iterator[Violation]:
+def capped_clock(facts: Facts) -> Iterator[Verdict]:
     for policy in facts.cpu.policies:
         highest, possible = policy.highest, policy.possible
+        if not highest or not possible:
+            yield Unknown(policy.cpus)
         if not highest or not possible or highest >= _MUCH_LOWER * possible:
             continue
         if facts.cpu.boost is False:
@@ -63,12 +77,18 @@ def capped_clock(facts: Facts) -> Iterator[Violation]:
         )  # fmt: skip
 
 
-def offline_cpus(facts: Facts) -> Iterator[Violation]:
-    """Find CPUs that were taken offline one by one; SMT that is off is deliberate."""
+def offline_cpus(facts: Facts) -> Iterator[Verdict]:
+    """Find CPUs that were taken offline one by one.
+
+    SMT that is off, and a number of CPUs that was limited at boot, are deliberate.
+    """
     cpu = facts.cpu
-    if facts.kernel.virtual is not False or not cpu.present or not cpu.online:
+    if facts.kernel.virtual is None or not cpu.present or not cpu.online:
+        yield Unknown("")
         return
-    if cpu.smt in ("off", "forceoff"):
+    if facts.kernel.virtual or cpu.smt in ("off", "forceoff") or _limited_by_boot(facts):
+        return
+    if _single_threads(facts):
         return
     gone = cpulist.parse(cpu.present) - cpulist.parse(cpu.online)
     if gone:
@@ -80,8 +100,21 @@ def offline_cpus(facts: Facts) -> Iterator[Violation]:
         )
 
 
-def slow_clock(facts: Facts) -> Iterator[Violation]:
+def _limited_by_boot(facts: Facts) -> bool:
+    return any(flag.partition("=")[0] in ("maxcpus", "nr_cpus") for flag in facts.kernel.flags)
+
+
+def _single_threads(facts: Facts) -> bool:
+    """Return whether just the second thread of each core is offline: SMT that is off by hand."""
+    online = len(cpulist.parse(facts.cpu.online))
+    both = len(cpulist.parse(facts.cpu.present)) == 2 * online
+    return facts.cpu.smt == "on" and both and facts.cpu.cores == online
+
+
+def slow_clock(facts: Facts) -> Iterator[Verdict]:
     clock, others = facts.kernel.clocksource, facts.kernel.clocksources
+    if not clock or not facts.cpu.clock_flags or not others:
+        yield Unknown("")
     if clock not in _SLOW_CLOCKS or not any("tsc" in flag for flag in facts.cpu.clock_flags):
         return
     advice = (
@@ -107,6 +140,7 @@ RULES = (
         " algorithm under that name; they are not reported.",
         "kernel: admin-guide/pm/cpufreq.rst (generic governors), admin-guide/pm/intel_pstate.rst",
         lowest_clock,
+        ("cpu.policies",),
     ),
     ConfigurationRule(
         "EnergyPreferencePower", Subsystem.CPU, Severity.LOW,
@@ -118,6 +152,7 @@ RULES = (
         "kernel: admin-guide/pm/intel_pstate.rst (energy vs performance hints),"
         " admin-guide/pm/amd-pstate.rst",
         power_preference,
+        ("cpu.policies",),
     ),
     ConfigurationRule(
         "ClockLimited", Subsystem.CPU, Severity.LOW,
@@ -127,13 +162,15 @@ RULES = (
         " if boost is off.",
         "kernel: admin-guide/pm/cpufreq.rst (scaling_max_freq, cpuinfo_max_freq)",
         capped_clock,
+        ("cpu.policies",),
     ),
     ConfigurationRule(
         "CPUsOffline", Subsystem.CPU, Severity.LOW,
         "CPUs {cpus} are present but offline: no job can use them",
         "echo 1 > /sys/devices/system/cpu/cpu{first}/online (repeat for each CPU)",
         "CPUs of a physical host were taken offline one by one. SMT that is off as a whole is"
-        " deliberate and not reported.",
+        " deliberate and not reported, nor are second threads that are offline on every core, and"
+        " CPUs beyond maxcpus= or nr_cpus= of the kernel command line.",
         "kernel: core-api/cpu_hotplug.rst",
         offline_cpus,
     ),

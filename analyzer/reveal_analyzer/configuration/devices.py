@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from reveal_analyzer.configuration.locality import device_label, near_cpus
-from reveal_analyzer.configuration.rule import ConfigurationRule, Violation, fact
+from reveal_analyzer.configuration.locality import device_label, interrupt_cpus, near_cpus
+from reveal_analyzer.configuration.rule import (
+    ALL,
+    ConfigurationRule,
+    Unknown,
+    Verdict,
+    Violation,
+    fact,
+)
 from reveal_contract import cpulist
 from reveal_contract.facts import DeviceFacts, Facts
 from reveal_contract.finding import Severity
@@ -13,15 +20,22 @@ from reveal_contract.metric import Subsystem
 
 _MANY_VECTORS = 4
 _MANY_CPUS = 4
+_SEVERAL_CPUS = 2
+_MANAGED_DRIVERS = ("nvme",)
 _SUBSYSTEM = {"gpu": Subsystem.GPU, "network": Subsystem.NETWORK, "storage": Subsystem.STORAGE}
 
 
-def narrow_link(facts: Facts) -> Iterator[Violation]:
+def narrow_link(facts: Facts) -> Iterator[Verdict]:
     """Find links that trained to fewer lanes than both ends have; a narrow slot is no fault."""
+    if facts.kernel.virtual is None:
+        yield Unknown(ALL)
     for device in _physical(facts):
         link = device.link
         if not link.width or not link.device_width or not link.port_width:
+            yield Unknown(device.address)
             continue
+        if _work_is_unknown(facts, device):
+            yield Unknown(device.address)
         able = min(link.device_width, link.port_width)
         if link.width < able:
             yield Violation(
@@ -35,12 +49,17 @@ def narrow_link(facts: Facts) -> Iterator[Violation]:
             )  # fmt: skip
 
 
-def slow_link(facts: Facts) -> Iterator[Violation]:
+def slow_link(facts: Facts) -> Iterator[Verdict]:
     """Find links slower than both ends support; idle GPUs lower their link speed."""
+    if facts.kernel.virtual is None:
+        yield Unknown(ALL)
     for device in _physical(facts):
         link = device.link
         if not link.speed or not link.device_speed or not link.port_speed:
+            yield Unknown(device.address)
             continue
+        if _work_is_unknown(facts, device):
+            yield Unknown(device.address)
         able = min(link.device_speed, link.port_speed)
         if link.speed < able and not _may_rest(facts, device):
             yield Violation(
@@ -53,19 +72,29 @@ def slow_link(facts: Facts) -> Iterator[Violation]:
             )  # fmt: skip
 
 
-def concentrated_interrupts(facts: Facts) -> Iterator[Violation]:
-    online = cpulist.parse(facts.cpu.online)
+def concentrated_interrupts(facts: Facts) -> Iterator[Verdict]:
+    """Find devices with all interrupts on one of several CPUs that may serve them."""
+    usable = interrupt_cpus(facts)
+    if not usable:
+        yield Unknown(ALL)
+    yield from map(Unknown, _maybe_serving(facts))
     for device in _serving(facts):
         vectors = device.vectors
-        served = cpulist.parse(vectors.served)
-        if (vectors.count or 0) < _MANY_VECTORS or len(online) < _MANY_CPUS or len(served) != 1:
+        if vectors.count is None or not vectors.served:
+            yield Unknown(device.address)
+            continue
+        near = near_cpus(facts, device.node) & usable or usable
+        single = len(cpulist.parse(vectors.served)) == 1
+        if vectors.count < _MANY_VECTORS or not single:
+            continue
+        if len(usable) < _MANY_CPUS or len(near) < _SEVERAL_CPUS:
             continue
         if any(nic.rx_queues == 1 for nic in facts.nics if nic.pci == device.address):
             continue  # one queue has one busy vector; the others do not matter
         yield Violation(
             device.address,
             {"what": device_label(facts, device), "count": vectors.count, "cpu": vectors.served,
-             "advice": _spread(facts, device)},
+             "advice": _spread(facts, device, near)},
             (fact("irq.served", device.address, vectors.served,
                   known_as="effective_affinity_list"),
              fact("irq.allowed", device.address, vectors.allowed, known_as="smp_affinity_list")),
@@ -73,21 +102,33 @@ def concentrated_interrupts(facts: Facts) -> Iterator[Violation]:
         )  # fmt: skip
 
 
-def _spread(facts: Facts, device: DeviceFacts) -> str:
-    if len(cpulist.parse(device.vectors.allowed)) > 1 and "irqbalance" not in facts.kernel.services:
+def _spread(facts: Facts, device: DeviceFacts, near: frozenset[int]) -> str:
+    # irqbalance knows isolated CPUs, but not those of irqaffinity=
+    boot_choice = any(flag.startswith("irqaffinity=") for flag in facts.kernel.flags)
+    several = len(cpulist.parse(device.vectors.allowed)) > 1
+    if several and not boot_choice and "irqbalance" not in facts.kernel.services:
         return "systemctl enable --now irqbalance"
     return (
         f"for i in $(ls /sys/bus/pci/devices/{device.address}/msi_irqs); do echo CPU >"
-        " /proc/irq/$i/smp_affinity_list; done (use another CPU of the device's node for each)"
+        f" /proc/irq/$i/smp_affinity_list; done (each time another one of CPUs"
+        f" {cpulist.render(near)})"
     )
 
 
-def remote_interrupts(facts: Facts) -> Iterator[Violation]:
-    """Find interrupts that no CPU near the device serves, although its node has CPUs."""
+def remote_interrupts(facts: Facts) -> Iterator[Verdict]:
+    """Find interrupts that no CPU near the device serves, although some there may serve them."""
+    usable = interrupt_cpus(facts)
+    if not usable:
+        yield Unknown(ALL)
+    yield from map(Unknown, _maybe_serving(facts))
     for device in _serving(facts):
-        near = near_cpus(facts, device.node)
+        every_near = near_cpus(facts, device.node)
         served = cpulist.parse(device.vectors.served)
-        if device.vectors.count and served and near and not served & near:
+        if not device.vectors.count or not served or not every_near:
+            yield Unknown(device.address)
+            continue
+        near = every_near & usable
+        if near and not served & every_near:
             yield Violation(
                 device.address,
                 {"what": device_label(facts, device), "node": device.node,
@@ -110,12 +151,27 @@ def _physical(facts: Facts) -> Iterator[DeviceFacts]:
 
 
 def _serving(facts: Facts) -> Iterator[DeviceFacts]:
-    """Yield the devices whose interrupts carry the work: active network cards, and drives."""
+    """Yield the devices whose interrupts carry the work: active network cards, and drives.
+
+    The kernel itself places the interrupts of most drives, and no user can move them
+    (``PCI_IRQ_AFFINITY``, core-api/irq/managed_irq.rst).
+    """
     up = {nic.pci for nic in facts.nics if nic.up}
     up |= {port.pci for port in facts.ports if port.state == "ACTIVE"}
     for device in facts.devices:
-        if device.kind == "storage" or device.address in up:
+        managed = device.vectors.managed or device.driver in _MANAGED_DRIVERS
+        if not managed and (device.kind == "storage" or device.address in up):
             yield device
+
+
+def _maybe_serving(facts: Facts) -> Iterator[str]:
+    """Yield the addresses of network cards of which it is unknown whether they are active."""
+    yield from (nic.pci for nic in facts.nics if nic.up is None)
+    yield from (port.pci for port in facts.ports if not port.state)
+
+
+def _work_is_unknown(facts: Facts, device: DeviceFacts) -> bool:
+    return device.kind == "gpu" and "processes" in facts.unread
 
 
 def _may_rest(facts: Facts, device: DeviceFacts) -> bool:
@@ -136,6 +192,7 @@ RULES = (
         "kernel: ABI/testing/sysfs-bus-pci (current_link_width, max_link_width);"
         " nvidia-smi(1), PCIe link width",
         narrow_link,
+        ("devices",),
     ),
     ConfigurationRule(
         "SlowPCIeLink", Subsystem.GPU, Severity.MEDIUM,
@@ -145,6 +202,7 @@ RULES = (
         " link speed, so they are checked only while a process uses them.",
         "kernel: ABI/testing/sysfs-bus-pci (current_link_speed, max_link_speed)",
         slow_link,
+        ("devices",),
     ),
     ConfigurationRule(
         "InterruptsOnOneCPU", Subsystem.NETWORK, Severity.MEDIUM,
@@ -152,10 +210,13 @@ RULES = (
         "{advice}",
         "A device has many queues so that many CPUs share its work. With all vectors on one CPU,"
         " that CPU is the limit, and other tasks on it are delayed. Devices with one receive"
-        " queue are not reported.",
+        " queue are not reported, nor are hosts where fewer than four CPUs may serve interrupts:"
+        " isolated CPUs (isolcpus=, nohz_full=) and CPUs outside irqaffinity= do not count. The"
+        " kernel places the interrupts of NVMe drives itself.",
         "kernel: networking/scaling.rst (RSS IRQ configuration),"
         " core-api/irq/irq-affinity.rst; paper 6, cases 2 and 3",
         concentrated_interrupts,
+        ("cpu", "kernel", "devices", "nics", "ports", "memory.nodes"),
     ),
     ConfigurationRule(
         "RemoteInterrupts", Subsystem.NETWORK, Severity.LOW,
@@ -163,9 +224,12 @@ RULES = (
         "for i in $(ls /sys/bus/pci/devices/{address}/msi_irqs); do echo {near} >"
         " /proc/irq/$i/smp_affinity_list; done",
         "A device writes its data to the memory of its node. A CPU of another socket fetches every"
-        " packet and completion across the link between the sockets.",
+        " packet and completion across the link between the sockets. Nothing is reported where all"
+        " CPUs near the device are isolated or outside irqaffinity=, or where the kernel itself"
+        " places the interrupts.",
         "kernel: networking/scaling.rst, core-api/irq/irq-affinity.rst,"
         " ABI/testing/sysfs-bus-pci (numa_node)",
         remote_interrupts,
+        ("cpu", "kernel", "devices", "nics", "ports", "memory.nodes"),
     ),
 )  # fmt: skip

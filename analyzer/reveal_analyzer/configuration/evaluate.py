@@ -5,9 +5,16 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from reveal_analyzer.configuration import cpu, devices, gpu, memory, network
-from reveal_analyzer.configuration.rule import ConfigurationRule, Violation
+from reveal_analyzer.configuration.rule import (
+    ALL,
+    ConfigurationRule,
+    Unknown,
+    Verdict,
+    Violation,
+)
 from reveal_contract.facts import Facts
 from reveal_contract.finding import Finding, FindingKind, Hypothesis, State
 
@@ -18,23 +25,54 @@ RULES: tuple[ConfigurationRule, ...] = (
 )  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Evaluation:
+    """The violations of all rules, and of what it is unknown whether it is one."""
+
+    findings: tuple[Finding, ...]
+    unknown_ids: frozenset[str]
+    unknown_rules: frozenset[str]
+
+    def is_unknown(self, finding: Finding) -> bool:
+        """Return whether the facts behind an open finding cannot be read now."""
+        rule = finding.hypothesis.name if finding.hypothesis is not None else ""
+        return finding.id in self.unknown_ids or rule in self.unknown_rules
+
+
 def evaluate(
     facts: Facts, time_ns: int, rules: Iterable[ConfigurationRule] = RULES
 ) -> list[Finding]:
     """Return a finding for each violation, in the order of the rules."""
-    return [
-        _finding(facts, rule, violation, time_ns) for rule, violation in _violations(facts, rules)
-    ]
+    return list(evaluate_all(facts, time_ns, rules).findings)
 
 
-def _violations(
-    facts: Facts, rules: Iterable[ConfigurationRule]
-) -> Iterator[tuple[ConfigurationRule, Violation]]:
+def evaluate_all(
+    facts: Facts, time_ns: int, rules: Iterable[ConfigurationRule] = RULES
+) -> Evaluation:
+    """Return the violations in the order of the rules, and what cannot be evaluated."""
+    findings: list[Finding] = []
+    unknown_ids: set[str] = set()
+    unknown_rules: set[str] = set()
     for rule in rules:
-        try:
-            yield from ((rule, violation) for violation in rule.check(facts))
-        except Exception as error:  # unexpected facts must not disable the other rules
-            log.warning("rule %s cannot be evaluated on %s: %s", rule.name, facts.node, error)
+        for verdict in _verdicts(facts, rule):
+            if isinstance(verdict, Violation):
+                findings.append(_finding(facts, rule, verdict, time_ns))
+            elif verdict.what == ALL:
+                unknown_rules.add(rule.name)
+            else:
+                unknown_ids.add(finding_id(facts.node, rule.name, verdict.what))
+    return Evaluation(tuple(findings), frozenset(unknown_ids), frozenset(unknown_rules))
+
+
+def _verdicts(facts: Facts, rule: ConfigurationRule) -> Iterator[Verdict]:
+    if not rule.is_checkable(facts):
+        yield Unknown(ALL)
+        return
+    try:
+        yield from rule.check(facts)
+    except Exception as error:  # unexpected facts must not disable the other rules
+        log.warning("rule %s cannot be evaluated on %s: %s", rule.name, facts.node, error)
+        yield Unknown(ALL)
 
 
 def _finding(facts: Facts, rule: ConfigurationRule, violation: Violation, time_ns: int) -> Finding:

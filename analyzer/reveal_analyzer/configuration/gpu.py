@@ -5,25 +5,33 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from reveal_analyzer.configuration.locality import near_cpus, near_nodes
-from reveal_analyzer.configuration.rule import ConfigurationRule, Violation, fact
+from reveal_analyzer.configuration.rule import (
+    ConfigurationRule,
+    Unknown,
+    Verdict,
+    Violation,
+    fact,
+)
 from reveal_contract import cpulist
 from reveal_contract.facts import Facts, GpuProcess
 from reveal_contract.finding import Confidence, Severity, Subject
 from reveal_contract.metric import Subsystem
 
 
-def remote_cpus(facts: Facts) -> Iterator[Violation]:
+def remote_cpus(facts: Facts) -> Iterator[Verdict]:
     """Find processes that may not run on any CPU near their GPUs."""
     homes = {device.address: device.node for device in facts.devices if device.kind == "gpu"}
     for process in facts.processes:
         nodes = {node for gpu in process.gpus if (node := homes.get(gpu)) is not None}
         near = frozenset[int]().union(*(near_cpus(facts, node) for node in nodes))
         allowed = _numbers(process.cpus)
+        if not near or not allowed:
+            yield Unknown(_identity(process))
         if near and allowed and not allowed & near:
             yield _misplaced(facts, process, nodes, cpulist.render(near))
 
 
-def remote_memory(facts: Facts) -> Iterator[Violation]:
+def remote_memory(facts: Facts) -> Iterator[Verdict]:
     """Find processes that may not allocate memory on any node near their GPUs."""
     homes = {device.address: device.node for device in facts.devices if device.kind == "gpu"}
     for process in facts.processes:
@@ -31,13 +39,15 @@ def remote_memory(facts: Facts) -> Iterator[Violation]:
         near = frozenset[int]().union(*(near_nodes(facts, node) for node in nodes))
         near &= {each.node for each in facts.memory.nodes if each.memory}
         allowed = _numbers(process.memory)
+        if not near or not allowed:
+            yield Unknown(_identity(process))
         if near and allowed and not allowed & near:
             yield _misplaced(facts, process, nodes, cpulist.render(near))
 
 
 def _misplaced(facts: Facts, process: GpuProcess, nodes: set[int], near: str) -> Violation:
     return Violation(
-        f"{process.name}/{process.pid}",
+        _identity(process),
         {
             "process": f"{process.name} ({process.pid})",
             "pid": process.pid,
@@ -60,6 +70,10 @@ def _misplaced(facts: Facts, process: GpuProcess, nodes: set[int], near: str) ->
     )
 
 
+def _identity(process: GpuProcess) -> str:
+    return f"{process.name}/{process.pid}"
+
+
 def _subject(process: GpuProcess) -> Subject:
     kind, name = ("Cgroup", process.cgroup) if process.cgroup else ("ProcessGroup", process.name)
     return Subject(kind, name, 100, 0, Confidence.MEASURED)
@@ -72,10 +86,12 @@ def _numbers(text: str) -> frozenset[int]:
         return frozenset()
 
 
-def no_persistence(facts: Facts) -> Iterator[Violation]:
+def no_persistence(facts: Facts) -> Iterator[Verdict]:
     if "nvidia-persiste" in facts.kernel.services:
         return
     off = [gpu.pci for gpu in facts.gpus if gpu.persistence is False]
+    if any(gpu.persistence is None for gpu in facts.gpus):
+        yield Unknown("")
     if off:
         yield Violation(
             "",
@@ -98,6 +114,7 @@ RULES = (
         "kernel: ABI/testing/sysfs-bus-pci (numa_node), admin-guide/mm/numaperf.rst;"
         " numactl(8); paper 6, case 1",
         remote_cpus,
+        ("processes", "devices", "memory.nodes"),
     ),
     ConfigurationRule(
         "GPUProcessOnRemoteMemory", Subsystem.MEMORY, Severity.MEDIUM,
@@ -109,6 +126,7 @@ RULES = (
         "kernel: admin-guide/cgroup-v2.rst (cpuset.mems), admin-guide/mm/numa_memory_policy.rst;"
         " paper 6, case 1",
         remote_memory,
+        ("processes", "devices", "memory.nodes"),
     ),
     ConfigurationRule(
         "NoPersistence", Subsystem.GPU, Severity.LOW,
@@ -119,5 +137,6 @@ RULES = (
         " and settings such as clock limits are lost.",
         "NVIDIA: Driver Persistence; nvidia-smi(1)",
         no_persistence,
+        ("gpus", "kernel"),
     ),
 )  # fmt: skip

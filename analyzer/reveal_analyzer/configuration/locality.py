@@ -28,6 +28,26 @@ def near_cpus(facts: Facts, node: int | None) -> frozenset[int]:
     return frozenset[int]().union(*cpus) & cpulist.parse(facts.cpu.online)
 
 
+def interrupt_cpus(facts: Facts) -> frozenset[int]:
+    """Return the online CPUs that the boot parameters leave for interrupts; empty if unknown.
+
+    Isolated CPUs serve none, and with ``irqaffinity=`` only those that it names do (kernel:
+    admin-guide/kernel-parameters.rst).
+    """
+    cpu = facts.cpu
+    isolated = cpulist.parse(cpu.isolated) | cpulist.parse(cpu.nohz_full)
+    usable = cpulist.parse(cpu.online) - isolated
+    chosen = [flag.partition("=")[2] for flag in facts.kernel.flags if _names_cpus(flag)]
+    try:
+        return usable & cpulist.parse(chosen[-1]) if chosen else usable
+    except ValueError:  # a form that only boot parameters have, such as 0-31:2/4
+        return frozenset()
+
+
+def _names_cpus(flag: str) -> bool:
+    return flag.startswith("irqaffinity=")
+
+
 def device_label(facts: Facts, device: DeviceFacts) -> str:
     """Return a device as users know it: ``network card eth0``, ``GPU 0000:3b:00.0 (H100)``."""
     names = [nic.name for nic in facts.nics if nic.pci == device.address]

@@ -26,13 +26,30 @@ class Violation:
     subjects: tuple[Subject, ...] = ()
 
 
+ALL = "*"
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """An object of which some facts are unknown: whether it breaks the rule cannot be said.
+
+    ``what`` is that of its violation, ``ALL`` any object.  An open finding of it stays open.
+    """
+
+    what: str
+
+
+Verdict = Violation | Unknown
+
+
 @dataclass(frozen=True)
 class ConfigurationRule:
     """A rule on the facts of a node; ``check`` yields each violation.
 
-    Unknown facts violate no rule.  ``claim`` states the setting and its cost, ``fix`` is the
-    command that corrects it; both contain the names of ``Violation.values`` in braces.  ``why``
-    and ``reference`` explain the rule.
+    Unknown facts violate no rule, and end no violation: ``check`` yields ``Unknown`` for them.
+    ``fields`` are the facts that list its objects; where one is unread the rule is not checked.
+    ``claim`` states the setting and its cost, ``fix`` is the command that corrects it; both contain
+    the names of ``Violation.values`` in braces.  ``why`` and ``reference`` explain the rule.
     """
 
     name: str
@@ -42,7 +59,16 @@ class ConfigurationRule:
     fix: str
     why: str
     reference: str
-    check: Callable[[Facts], Iterable[Violation]] = field(repr=False)
+    check: Callable[[Facts], Iterable[Verdict]] = field(repr=False)
+    fields: tuple[str, ...] = ()
+
+    def is_checkable(self, facts: Facts) -> bool:
+        """Return whether all objects of the rule are known."""
+        return not any(
+            name == unread or name.startswith(f"{unread}.")
+            for unread in facts.unread
+            for name in self.fields
+        )
 
 
 def fact(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from reveal_analyzer.configuration.evaluate import RULES, evaluate
+from reveal_analyzer.configuration.evaluate import RULES, evaluate_all
 from reveal_analyzer.configuration.rule import ConfigurationRule
 from reveal_analyzer.state.records import restore_record, save_record
 from reveal_analyzer.state.tree import StateTree, sections
@@ -37,23 +37,43 @@ class ConfigurationTracker:
         self._unreported = set(self._open)
 
     def update(self, facts: Facts, time_ns: int) -> list[FindingUpdate]:
-        """Evaluate the facts at ``time_ns``; return what opened, changed or resolved."""
-        updates = []
-        now = {finding.id: finding for finding in evaluate(facts, time_ns, self._rules)}
-        for identity, finding in now.items():
-            before = self._open.get(identity)
+        """Evaluate the facts at ``time_ns``; return what opened, changed or resolved.
+
+        A finding whose facts are unknown now stays as it is.
+        """
+        evaluation = evaluate_all(facts, time_ns, self._rules)
+        unknown = {each.id for each in self._open.values() if evaluation.is_unknown(each)}
+        current = {finding.id for finding in evaluation.findings}
+        updates = [
+            *self._report_again(unknown & self._unreported),
+            *self._take(each for each in evaluation.findings if each.id not in unknown),
+            *self._resolve(self._open.keys() - current - unknown, time_ns),
+        ]
+        self._unreported.clear()
+        return updates
+
+    def _report_again(self, identities: Iterable[str]) -> Iterator[FindingUpdate]:
+        for identity in sorted(identities):
+            yield FindingUpdate(FindingChange.CHANGED, self._open[identity])
+
+    def _take(self, findings: Iterable[Finding]) -> Iterator[FindingUpdate]:
+        """Open new findings, and update the severity, claim and evidence of open ones."""
+        for finding in findings:
+            before = self._open.get(finding.id)
             if before is None:
-                self._open[identity] = finding
-                updates.append(FindingUpdate(FindingChange.OPENED, finding))
+                self._open[finding.id] = finding
+                yield FindingUpdate(FindingChange.OPENED, finding)
                 continue
-            self._open[identity] = replace(finding, first_observed_ns=before.first_observed_ns)
-            if finding.severity is not before.severity or identity in self._unreported:
-                updates.append(FindingUpdate(FindingChange.CHANGED, self._open[identity]))
-        for identity in self._open.keys() - now.keys():
+            now = replace(finding, first_observed_ns=before.first_observed_ns)
+            self._open[finding.id] = now
+            same = replace(before, last_observed_ns=now.last_observed_ns) == now
+            if not same or finding.id in self._unreported:
+                yield FindingUpdate(FindingChange.CHANGED, now)
+
+    def _resolve(self, identities: Iterable[str], time_ns: int) -> Iterator[FindingUpdate]:
+        for identity in sorted(identities):
             resolved = replace(
                 self._open.pop(identity), state=State.RESOLVED, resolution=Resolution.ENDED,
                 last_observed_ns=time_ns, resolved_ns=time_ns,
             )  # fmt: skip
-            updates.append(FindingUpdate(FindingChange.RESOLVED, resolved))
-        self._unreported.clear()
-        return updates
+            yield FindingUpdate(FindingChange.RESOLVED, resolved)

@@ -16,6 +16,7 @@ from reveal_collector.facts.nics import NicSizes
 from reveal_collector.readers.source import Roots, Source
 from reveal_contract.facts import Gpu
 
+_WORKING_STATE = 2  # P0 to P2: computing; P8 and more: idle; P15: least power
 _NVML = "nvml"  # the name of the source that holds the library
 
 
@@ -57,9 +58,8 @@ def query_nvml(roots: Roots) -> NvmlAnswer:
     library.start(nvml)
     try:
         found = devices.enumerate_gpus(nvml, roots.sys)
-        uses = [
-            (pid, device.gpu.pci_bus_id) for device in found for pid in _pids(nvml, device.handle)
-        ]
+        pids = {device.gpu.pci_bus_id: _pids(nvml, device.handle) for device in found}
+        resting = {each.gpu.pci_bus_id for each in found if _is_resting(nvml, each.handle)}
         gpus = [_gpu(nvml, device) for device in found]
         cuda = _answer(nvml, nvml.nvmlSystemGetCudaDriverVersion)
         driver = _answer(nvml, nvml.nvmlSystemGetDriverVersion)
@@ -70,7 +70,8 @@ def query_nvml(roots: Roots) -> NvmlAnswer:
         versions["nvidia"] = library.text(driver)
     if cuda:
         versions["cuda"] = f"{cuda // 1000}.{cuda % 1000 // 10}"
-    return NvmlAnswer(gpus, uses, versions)
+    uses = [(pid, address) for address, of_gpu in pids.items() for pid in of_gpu or ()]
+    return NvmlAnswer(gpus, uses, versions, resting, complete=None not in pids.values())
 
 
 def _gpu(nvml: Any, device: Any) -> Gpu:
@@ -86,9 +87,16 @@ def _gpu(nvml: Any, device: Any) -> Gpu:
     )
 
 
-def _pids(nvml: Any, handle: Any) -> list[int]:
+def _pids(nvml: Any, handle: Any) -> list[int] | None:
+    """Return the processes on a GPU; None where they cannot be listed."""
     listed = _answer(nvml, nvml.nvmlDeviceGetComputeRunningProcesses, handle)
-    return [process.pid for process in listed or ()]
+    return None if listed is None else [process.pid for process in listed]
+
+
+def _is_resting(nvml: Any, handle: Any) -> bool:
+    """Return whether a GPU saves power: it may then lower its link, also with a program on it."""
+    state = _answer(nvml, nvml.nvmlDeviceGetPerformanceState, handle)
+    return state is not None and state > _WORKING_STATE
 
 
 def _answer(nvml: Any, query: Any, *arguments: Any) -> Any:

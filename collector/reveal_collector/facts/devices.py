@@ -74,12 +74,15 @@ def vectors(roots: Roots, numbers: list[int]) -> InterruptVectors:
     """Return the CPUs that serve, and may serve, the interrupts of a device that are in use."""
     irqs = roots.sys / "kernel/irq"
     used = [number for number in numbers if files.read_text(irqs / f"{number}/actions")]
-    served, allowed = set[int](), set[int]()
+    served, allowed, managed = set[int](), set[int](), False
     for number in used:
         path = roots.proc / f"irq/{number}"
+        managed = managed or files.is_read_only(path / "smp_affinity_list")
         served |= cpulist.parse(files.cpu_list(path / "effective_affinity_list"))
         if len(served) == 1:  # only then the other allowed CPUs matter
             allowed |= cpulist.parse(files.cpu_list(path / "smp_affinity_list"))
     if len(served) > 1:
         allowed = set()
-    return InterruptVectors(len(used) or None, cpulist.render(served), cpulist.render(allowed))
+    return InterruptVectors(
+        len(used) or None, cpulist.render(served), cpulist.render(allowed), managed or None
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from pathlib import Path
 
 from reveal_collector.readers.sysfs_attributes import (
@@ -22,6 +24,22 @@ __all__ = [
 def names(folder: Path) -> list[str]:
     """Return the sorted entries of a folder; empty where it cannot be read."""
     return list(entries(folder)[0])
+
+
+def check_readable(path: Path) -> None:
+    """Raise ``OSError`` where a folder cannot be listed, or a file cannot be read."""
+    if path.is_dir():
+        os.scandir(path).close()
+    else:
+        path.open("rb").close()
+
+
+def is_read_only(path: Path) -> bool:
+    """Return whether the kernel lets nobody write a file, as of interrupts that it places."""
+    try:
+        return not path.stat().st_mode & stat.S_IWUSR
+    except OSError:
+        return False
 
 
 def selected_choice(line: str) -> str:

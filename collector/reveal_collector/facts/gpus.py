@@ -7,8 +7,8 @@ proc_pid_status(5), Cpus_allowed_list and Mems_allowed_list; cgroups(7).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from reveal_collector.facts import files
 from reveal_collector.readers.source import Roots
@@ -19,11 +19,17 @@ _MOST_PROCESSES = 64
 
 @dataclass(frozen=True)
 class NvmlAnswer:
-    """Data of a vendor's library: GPUs, and (process id, GPU address) pairs."""
+    """Data of a vendor's library: GPUs, and (process id, GPU address) pairs.
+
+    ``resting`` GPUs save power and may have a slow link.  ``complete`` is false where processes
+    may be missing.
+    """
 
     gpus: Sequence[Gpu] = ()
     processes: Sequence[tuple[int, str]] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
+    resting: Collection[str] = ()
+    complete: bool = True
 
 
 QueryGpus = Callable[[], NvmlAnswer]
@@ -43,6 +49,18 @@ def _from_driver(roots: Roots, address: str) -> Gpu:
     folder = roots.proc / "driver/nvidia/gpus" / address
     fields = files.parse_fields(files.read_text(folder / "information"))
     return Gpu(pci=address, name=fields.get("Model", ""), uuid=fields.get("GPU UUID", ""))
+
+
+def without_resting_links(
+    devices: Iterable[DeviceFacts], resting: Collection[str]
+) -> tuple[DeviceFacts, ...]:
+    """Return the devices, without the link speed of GPUs that save power."""
+    return tuple(
+        replace(device, link=replace(device.link, speed=None))
+        if device.address in resting
+        else device
+        for device in devices
+    )
 
 
 def versions(roots: Roots) -> dict[str, str]:

@@ -38,8 +38,10 @@ _FLAGS = (
 
 _SERVICES = frozenset(
     {
-        "containerd", "crio", "dockerd", "irqbalance", "kubelet", "kubelite", "numad",
-        "nvidia-fabricma", "nvidia-persiste", "podman", "slurmd", "thermald", "tlp", "tuned",
+        "cloud-hyperviso", "containerd", "crio", "dockerd", "dpdk-testpmd", "firecracker",
+        "irqbalance", "kubelet", "kubelite", "libvirtd", "numad", "nvidia-fabricma",
+        "nvidia-persiste", "nvmf_tgt", "ovs-vswitchd", "podman", "qemu-kvm", "qemu-system-x86",
+        "reactor_0", "slurmd", "spdk_tgt", "thermald", "tlp", "tuned", "virtqemud", "vpp_main",
     }
 )  # fmt: skip  # comm has 15 characters at most
 

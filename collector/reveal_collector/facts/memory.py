@@ -59,11 +59,11 @@ def huge_pools(roots: Roots) -> list[HugePool]:
     if len(numbers) > 1:
         for number in numbers:
             found += _pools(nodes / f"node{number}/hugepages", number)
-    return [pool for pool in found if pool.total]
+    return [pool for pool in found if pool.total != 0]
 
 
 def _pools(folder: Path, node: int | None) -> list[HugePool]:
-    """Return the pools in a folder; one whose numbers cannot be read is unknown, and left out."""
+    """Return the pools in a folder; numbers that cannot be read are None."""
     found = []
     for name in files.names(folder):
         size = name.removeprefix("hugepages-").removesuffix("kB")
@@ -73,8 +73,8 @@ def _pools(folder: Path, node: int | None) -> list[HugePool]:
         total, free, reserved = (files.read_number(folder / name / each) for each in names)
         if node is not None:
             reserved = 0  # only the host has the file
-        if total is not None and free is not None and reserved is not None:
-            found.append(HugePool(int(size) * 1024, node, total, free, reserved))
+        free = free if reserved is not None else None  # without them no page is known to be idle
+        found.append(HugePool(int(size) * 1024, node, total, free, reserved or 0))
     return found
 
 

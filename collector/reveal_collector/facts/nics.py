@@ -47,6 +47,7 @@ def _nic(path: Path, sizes: NicSizes) -> Nic:
     queues = files.names(path / "queues")
     rx = [name for name in queues if name.startswith("rx-")]
     speed = files.read_number(path / "speed")
+    missed = lost(path / "statistics")
     return Nic(
         name=path.name,
         driver=files.link_target(path / "device/driver"),
@@ -62,7 +63,8 @@ def _nic(path: Path, sizes: NicSizes) -> Nic:
         channels_most=sizes.channels_most,
         rx_ring=sizes.rx_ring,
         rx_ring_most=sizes.rx_ring_most,
-        missed=lost(path / "statistics"),
+        missed=missed,
+        missed_per_million=_per_million(missed, path / "statistics/rx_packets"),
         bond=files.link_target(path / "master") if _in_bond(path) else "",
     )
 
@@ -79,6 +81,15 @@ def lost(statistics: Path) -> int | None:
     counts = [files.read_number(statistics / name) for name in _LOST]
     known = [count for count in counts if count is not None]
     return max(known) if known else None
+
+
+def _per_million(missed: int | None, received: Path) -> int | None:
+    """Return the lost frames in a million received ones; None where none are lost or it is unknown.
+
+    Whole numbers: facts must not change with every packet.
+    """
+    packets = files.read_number(received)
+    return missed * 1_000_000 // packets if missed and packets else None
 
 
 def _in_bond(path: Path) -> bool:
@@ -104,6 +115,7 @@ def _bond(path: Path) -> Bond:
         mtu=files.read_number(path / "mtu"),
         parts=tuple(parts),
         down=tuple(part for part, state in states.items() if state == "down"),
+        unread=tuple(part for part, state in states.items() if not state),
     )
 
 

@@ -10,18 +10,10 @@ import pytest
 from reveal_analyzer.configuration.__main__ import page
 from reveal_analyzer.configuration.evaluate import RULES, evaluate, finding_id
 from reveal_contract.facts import (
-    Bond,
-    Cpu,
-    DeviceFacts,
     Facts,
-    FrequencyPolicy,
     Gpu,
-    GpuProcess,
     HugePool,
     InterruptVectors,
-    Kernel,
-    Memory,
-    Nic,
     NumaNode,
     PcieLink,
     RdmaPortFacts,
@@ -29,106 +21,28 @@ from reveal_contract.facts import (
 )
 from reveal_contract.finding import FindingKind, Severity, State
 from reveal_contract.metric import Subsystem
-
-GIB = 1 << 30
-GPU, CARD, DRIVE = "0000:3b:00.0", "0000:5e:00.0", "0000:81:00.0"
-WIDE = PcieLink(16, 16, 16, 32.0, 32.0, 32.0)
-
-# a bare-metal host of two sockets without any fault
-SOUND = Facts(
-    node="n",
-    cpu=Cpu(
-        vendor="GenuineIntel", sockets=2, present="0-15", online="0-15", smt="on", boost=True,
-        clock_flags=("constant_tsc", "nonstop_tsc"),
-        policies=(FrequencyPolicy("0-15", "intel_pstate", "powersave", "balance_performance",
-                                  800_000, 3_800_000, 3_800_000),),
-    ),
-    memory=Memory(
-        total=512 * GIB,
-        nodes=(NumaNode(0, "0-7", 255 * GIB, (10, 21)), NumaNode(1, "8-15", 257 * GIB, (21, 10))),
-        huge=(HugePool(1 * GIB, None, 16, 2), HugePool(2 << 20, None, 100, 100)),
-        swaps=(Swap("/dev/sda2", "partition", GIB),), zswap=False,
-        thp="always", thp_defrag="madvise",
-    ),
-    kernel=Kernel(
-        virtual=False, clocksource="tsc", clocksources=("tsc", "hpet"), services=("irqbalance",),
-        sysctl={"vm.swappiness": "60", "vm.zone_reclaim_mode": "0"},
-    ),
-    devices=(
-        DeviceFacts(GPU, "gpu", "10de:2330", "nvidia", 0, WIDE),
-        DeviceFacts(CARD, "network", "15b3:1021", "mlx5_core", 0, WIDE,
-                    InterruptVectors(16, "0-7", "0-15")),
-        DeviceFacts(DRIVE, "storage", "144d:a80a", "nvme", 1, PcieLink(4, 4, 4, 16.0, 16.0, 32.0),
-               InterruptVectors(17, "0-15", "0-15")),
-    ),
-    nics=(
-        Nic("eth0", "mlx5_core", CARD, True, 100_000, "full", 9000, 16, 16, channels=16,
-            channels_most=63, rx_ring=1024, rx_ring_most=8192, missed=0, bond="bond0"),
-        Nic("eth1", "mlx5_core", "", True, 100_000, "full", 9000, 16, 16, bond="bond0"),
-    ),
-    bonds=(Bond("bond0", "802.3ad", 9000, ("eth0", "eth1")),),
-    ports=(RdmaPortFacts("mlx5_0/1", "InfiniBand", "ACTIVE", "400 Gb/sec (4X NDR)", CARD),),
-    gpus=(Gpu(GPU, "NVIDIA H100", persistence=True),),
-    processes=(GpuProcess(77, "python", (GPU,), "0-7", "0", "/slurm/job_7"),),
-)  # fmt: skip
-
-
-def cpu(**changes: object) -> Facts:
-    return replace(SOUND, cpu=replace(SOUND.cpu, **changes))  # type: ignore[arg-type]
-
-
-def memory(**changes: object) -> Facts:
-    return replace(SOUND, memory=replace(SOUND.memory, **changes))  # type: ignore[arg-type]
-
-
-def kernel(**changes: object) -> Facts:
-    return replace(SOUND, kernel=replace(SOUND.kernel, **changes))  # type: ignore[arg-type]
-
-
-def sysctl(**changes: str) -> Facts:
-    prefixed = {f"vm.{name}": value for name, value in changes.items()}
-    return kernel(sysctl={**SOUND.kernel.sysctl, **prefixed})
-
-
-def policy(**changes: object) -> Facts:
-    return cpu(policies=(replace(SOUND.cpu.policies[0], **changes),))  # type: ignore[arg-type]
-
-
-def device(address: str, facts: Facts = SOUND, **changes: object) -> Facts:
-    devices = tuple(
-        replace(each, **changes) if each.address == address else each  # type: ignore[arg-type]
-        for each in facts.devices
-    )
-    return replace(facts, devices=devices)
-
-
-def nic(**changes: object) -> Facts:
-    return replace(SOUND, nics=(replace(SOUND.nics[0], **changes), *SOUND.nics[1:]))  # type: ignore[arg-type]
-
-
-def process(**changes: object) -> Facts:
-    return replace(SOUND, processes=(replace(SOUND.processes[0], **changes),))  # type: ignore[arg-type]
-
-
-def guest(facts: Facts) -> Facts:
-    return replace(facts, kernel=replace(facts.kernel, virtual=True))
-
-
-def unknown(facts: Facts) -> Facts:
-    return replace(facts, kernel=replace(facts.kernel, virtual=None))
-
-
-def idle(facts: Facts) -> Facts:
-    return replace(facts, processes=())
-
-
-def split(first: str, second: str, far: int = 12) -> Facts:
-    """Sub-NUMA nodes: 0 and 1 on one socket."""
-    nodes = (
-        NumaNode(0, first, 256 * GIB, (10, far)),
-        NumaNode(1, second, 256 * GIB, (far, 10)),
-    )
-    return memory(nodes=nodes)
+from support.configured_hosts import (
+    CARD,
+    DRIVE,
+    GIB,
+    GPU,
+    SOUND,
+    WIDE,
+    cpu,
+    device,
+    guest,
+    housekeeping,
+    idle,
+    isolated,
+    kernel,
+    memory,
+    nic,
+    policy,
+    process,
+    split,
+    sysctl,
+    unknown,
+)
 
 
 @dataclass(frozen=True)
@@ -143,6 +57,7 @@ class Case:
 HALF = replace(WIDE, width=8)
 LATE = replace(WIDE, speed=16.0)
 VECTORS = InterruptVectors(16, "3", "0-15")
+FAR = InterruptVectors(16, "8-15", "0-15")
 CAPPED = policy(highest=2_000_000)
 UNEVEN = (NumaNode(0, "0-7", 224 * GIB, (10, 21)), NumaNode(1, "8-15", 256 * GIB, (21, 10)))
 CASES = [
@@ -163,7 +78,9 @@ CASES = [
     ),
     Case(
         "CPUsOffline", cpu(online="0-13"), ("CPUs 14-15",), "cpu14/online",
-        (cpu(online="0-7", smt="off"), guest(cpu(online="0-13")), cpu(online="", present="")),
+        (cpu(online="0-7", smt="off"), cpu(online="0-7", cores=8),
+         replace(cpu(online="0-13"), kernel=replace(SOUND.kernel, flags=("maxcpus=14",))),
+         guest(cpu(online="0-13")), cpu(online="", present="")),
     ),
     Case(
         "SlowClocksource", kernel(clocksource="hpet"), ("hpet",), "echo tsc >",
@@ -174,6 +91,12 @@ CASES = [
         "IdleHugePages", memory(huge=(HugePool(GIB, None, 64, 64), HugePool(GIB, 0, 64, 64))),
         ("64 GiB", "0 of 64 pages"), "echo 0 > /sys/kernel/mm/hugepages/hugepages-1048576kB",
         (memory(huge=(HugePool(GIB, None, 64, 64, reserved=60),)),
+         memory(huge=(HugePool(GIB, None, 64, 40),)),  # of virtual machines, one not started yet
+         memory(huge=(HugePool(GIB, None, 64, 64, reserved=1),)),
+         memory(huge=(HugePool(GIB, None, 64, None),)),
+         replace(memory(huge=(HugePool(GIB, None, 64, 64),)),
+                 kernel=replace(SOUND.kernel, services=("libvirtd",))),
+         device(CARD, memory(huge=(HugePool(GIB, None, 64, 64),)), driver="vfio-pci"),
          memory(huge=(HugePool(GIB, None, 64, 20),)),
          memory(huge=(HugePool(2 << 20, None, 500, 500),)),
          memory(huge=(HugePool(GIB, 0, 64, 64),))),
@@ -226,6 +149,11 @@ CASES = [
         "InterruptsOnOneCPU", device(CARD, vectors=VECTORS), ("All 16 interrupts", "eth0", "CPU 3"),
         "/sys/bus/pci/devices/0000:5e:00.0/msi_irqs",
         (device(CARD, vectors=InterruptVectors(3, "3", "0-15")),
+         isolated("1-15", VECTORS), isolated("3-15", VECTORS), housekeeping("0-2", VECTORS),
+         housekeeping("0-15:1/4", VECTORS), isolated("4-7", replace(VECTORS, managed=True)),
+         # the only CPU of its socket that may serve them
+         isolated("0-2,4-7", VECTORS),
+         device(DRIVE, vectors=InterruptVectors(17, "9", "9")),
          replace(device(CARD, vectors=VECTORS), cpu=replace(SOUND.cpu, online="0-2")),
          replace(device(CARD, vectors=VECTORS), nics=(replace(SOUND.nics[0], rx_queues=1),)),
          replace(device(CARD, vectors=VECTORS), nics=(), ports=())),
@@ -234,14 +162,19 @@ CASES = [
         "RemoteInterrupts", device(CARD, vectors=InterruptVectors(16, "8-15", "0-15")),
         ("NUMA node 0", "CPUs 8-15"), "echo 0-7 >",
         (device(CARD, vectors=InterruptVectors(16, "7-15", "0-15")),
+         isolated("0-7", FAR), housekeeping("8-15", FAR),
+         device(CARD, vectors=replace(FAR, managed=True)),
+         device(DRIVE, vectors=InterruptVectors(17, "0-7", "0-15")),
          device(CARD, vectors=InterruptVectors(16, "8-15", "0-15"), node=None),
          device(CARD, vectors=InterruptVectors(16, "8-15", "0-15"), node=5),
          device(CARD, split("0-7", "8-15"), vectors=InterruptVectors(16, "8-15", "0-15"))),
     ),
     Case(
-        "SmallReceiveRing", nic(missed=40), ("lost 40", "1024", "8192"),
+        "SmallReceiveRing", nic(missed=4000), ("lost 4000", "1024", "8192"),
         "ethtool -G eth0 rx 8192",
-        (nic(missed=40, rx_ring=8192), nic(missed=40, rx_ring_most=None), nic(missed=None)),
+        (nic(missed=1), nic(missed=1023, missed_per_million=1000),  # when the driver started
+         nic(missed=4000, missed_per_million=0), nic(missed=9000, rx_ring=8192),
+         nic(missed=4000, rx_ring_most=None), nic(missed=None)),
     ),
     Case(
         "OneNetworkQueue", nic(channels=1), ("one of 63",), "ethtool -L eth0 combined 8",
@@ -342,6 +275,23 @@ def test_interrupts_that_may_spread_are_left_to_irqbalance() -> None:
     [finding] = evaluate(facts, 5)
     assert finding.hypothesis is not None
     assert finding.hypothesis.remediation == "systemctl enable --now irqbalance"
+
+
+def fix(facts: Facts) -> str:
+    [finding] = evaluate(facts, 5)
+    assert finding.hypothesis is not None
+    return finding.hypothesis.remediation
+
+
+def test_no_fix_moves_interrupts_to_isolated_cpus() -> None:
+    assert "CPUs 0-3)" in fix(isolated("4-7", VECTORS))
+    assert "echo 0-3 >" in fix(isolated("4-7", FAR))
+    assert "echo 2-4 >" in fix(housekeeping("2-4,9", FAR))
+
+
+def test_irqbalance_is_no_fix_where_the_boot_parameters_choose_the_cpus() -> None:
+    facts = housekeeping("0-7", VECTORS)
+    assert "irqbalance" not in fix(replace(facts, kernel=replace(facts.kernel, services=())))
 
 
 def test_the_culprit_of_a_misplaced_job_is_named() -> None:

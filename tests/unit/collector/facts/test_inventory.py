@@ -116,12 +116,74 @@ def test_misconfigurations_are_claimed(tree: Tree) -> None:
 
 
 @pytest.mark.parametrize("lost", ["nr_hugepages", "free_hugepages", "resv_hugepages"])
-def test_huge_pages_whose_numbers_cannot_be_read_are_left_out(tree: Tree, lost: str) -> None:
+def test_huge_pages_whose_numbers_cannot_be_read_are_unknown(tree: Tree, lost: str) -> None:
     """Without the free pages none were idle, and without the reserved ones all free ones were."""
     add_huge_pages(tree, 64, 64)
-    assert len(memory.huge_pools(tree.roots)) == 1
+    [known] = memory.huge_pools(tree.roots)
     tree.remove(f"sys/kernel/mm/hugepages/hugepages-1048576kB/{lost}")
-    assert memory.huge_pools(tree.roots) == []
+    [unknown] = memory.huge_pools(tree.roots)
+    assert (unknown.size, None in (unknown.total, unknown.free)) == (known.size, True)
+    assert claims_about(tree) == []
+
+
+def test_lists_that_exist_and_cannot_be_read_are_named(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(path: Path) -> None:
+        if path.name in ("net", "swaps"):
+            raise OSError(24, "Too many open files")
+
+    assert facts(tree).unread == ()
+    monkeypatch.setattr("reveal_collector.facts.files.check_readable", fail)
+    assert facts(tree).unread == ("bonds", "memory.swaps", "nics")
+
+
+def test_topics_that_fail_are_named(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> NvmlAnswer:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(memory, "memory", fail)
+    inventory = FactsReader("n", tree.roots, DeviceQueries(gpus=fail))
+    assert inventory.read().unread == ("memory", "processes")
+    monkeypatch.undo()
+    monkeypatch.setattr(cpu, "identity", fail)
+    inventory = FactsReader("n", tree.roots)
+    # what is read every ten minutes stays unknown until then
+    assert all("cpu" in inventory.read().unread for _ in range(10))
+    monkeypatch.undo()
+    assert "cpu" not in inventory.read().unread
+
+
+def test_processes_are_unknown_without_the_library_of_the_gpus(tree: Tree) -> None:
+    assert FactsReader("n", tree.roots).read().unread == ("processes",)
+    answer = DeviceQueries(gpus=lambda: NvmlAnswer(complete=False))
+    assert FactsReader("n", tree.roots, answer).read().unread == ("processes",)
+
+
+def test_the_link_of_a_gpu_that_saves_power_has_no_speed(tree: Tree) -> None:
+    """An idle server keeps its context while the card lowers its link."""
+    tree.write(f"sys/bus/pci/devices/{GPU}/current_link_speed", "2.5 GT/s PCIe\n")
+    add_gpu_process(tree, 4242, "0-3", "0")
+    for resting, claims in (((), ["SlowPCIeLink"]), ((GPU,), [])):
+        answer = NvmlAnswer(processes=((4242, GPU),), resting=resting)
+        found = FactsReader("n", tree.roots, DeviceQueries(gpus=lambda: answer)).read()  # noqa: B023
+        assert [each.hypothesis.name for each in evaluate(found, 1) if each.hypothesis] == claims
+
+
+def test_managed_interrupts_are_known_by_their_files(tree: Tree) -> None:
+    assert FactsReader("n", tree.roots).read().devices[0].vectors.managed is None
+    path = tree.roots.proc / "irq/103/smp_affinity_list"
+    path.chmod(0o444)
+    assert {each.address: each.vectors.managed for each in facts(tree).devices}[CARD] is True
+
+
+def test_lost_frames_are_counted_in_a_million(tree: Tree) -> None:
+    folder = "sys/class/net/eth0/statistics"
+    tree.write(f"{folder}/rx_missed_errors", 3_000)
+    tree.write(f"{folder}/rx_packets", 1_000_000_000)
+    assert facts(tree).nics[0].missed_per_million == 3
+    tree.write(f"{folder}/rx_missed_errors", 0)
+    assert facts(tree).nics[0].missed_per_million is None
 
 
 def test_a_job_on_the_wrong_socket_is_claimed_with_its_cgroup(tree: Tree) -> None:
