@@ -1,7 +1,7 @@
 """The last minute of one node: the level of each metric, combined over its instances.
 
-Each second is added to a block of five, which costs two vector additions.  Everything else is
-computed only when a summary is requested.
+Each second is added to a block of five, which costs two vector additions.  A block is the mean of
+the seconds that were read.  Everything else is computed only when a summary is requested.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from reveal_analyzer.derive.columns import (
 from reveal_analyzer.derive.deriver import Second
 from reveal_analyzer.fleet.measures import IDLE_PAGES, PROMISED_PAGES, STEP, Fold, fold
 from reveal_analyzer.fleet.saved_minute import SavedPart
-from reveal_analyzer.fleet.subject_totals import SubjectSums, SubjectTotals
+from reveal_analyzer.fleet.subject_totals import ReadSums, SubjectTotals
 from reveal_analyzer.state.tree import StateTree, integer
 from reveal_analyzer.subjects.means import subject_indices
 from reveal_contract import catalogue
@@ -46,9 +46,10 @@ class MinuteLevels:
     """Levels of a node in a minute, by metric; NaN if nothing was read.
 
     ``levels`` are medians of the blocks (means for events), ``spreads`` are deviations of the
-    blocks, both in base units, counters per second.  ``subjects`` are means over the seconds in
-    which a value was read, by (metric, instance); a subject of which less than half was read while
-    it existed is not among them.
+    blocks, both in base units, counters per second.  Blocks and ``subjects``, by (metric,
+    instance), are means over the seconds in which a value was read.  A block of which less than
+    half was read counts as missing; a subject of which less than half was read while it existed is
+    not among them.
     """
 
     minute: int
@@ -84,15 +85,15 @@ class MinuteLayout:
 
 @dataclass
 class MinutePart:
-    """Some seconds of one layout: by block, the sums of columns; over all, those of subjects."""
+    """Some seconds of one layout: by block, the means of columns; over all, sums of subjects."""
 
     layout: MinuteLayout
-    sums: list[Floats] = field(default_factory=list)
+    rows: list[Floats] = field(default_factory=list)
     lengths: list[int] = field(default_factory=list)  # seconds
-    subjects: SubjectSums = field(init=False)
+    subjects: ReadSums = field(init=False)
 
     def __post_init__(self) -> None:
-        self.subjects = SubjectSums(len(self.layout.subjects))
+        self.subjects = ReadSums(len(self.layout.subjects))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -108,13 +109,13 @@ class MinutePart:
 
     def blocks(self) -> Floats:
         """Return (blocks, metrics): means, combined over instances."""
-        sums = np.array(self.sums).reshape(-1, len(self.layout.plan.columns))
-        means: Floats = self.layout.fold(sums) / np.array(self.lengths)[:, None]
-        return means
+        rows = np.array(self.rows).reshape(-1, len(self.layout.plan.columns))
+        return self.layout.fold(rows)
 
-    def with_block(self, sums: Floats, seconds: int) -> MinutePart:
+    def with_block(self, block: ReadSums) -> MinutePart:
         """Return this part with another block, whose subjects are counted already."""
-        part = replace(self, sums=[*self.sums, sums], lengths=[*self.lengths, seconds])
+        rows, lengths = [*self.rows, block.means()], [*self.lengths, block.seconds]
+        part = replace(self, rows=rows, lengths=lengths)
         part.subjects = self.subjects
         return part
 
@@ -183,8 +184,7 @@ class MinuteRecorder:
         self._periods = periods
         self._now: MinuteData | None = None
         self._ended: MinuteData | None = None
-        self._values: Floats = np.zeros(0)
-        self._block_seconds = 0
+        self._block = ReadSums(0)
         self._layout: MinuteLayout | None = None
 
     def push(self, second: Second) -> None:
@@ -197,12 +197,10 @@ class MinuteRecorder:
             self._flush()
             self._layout = MinuteLayout(second.plan)
         self._part().subjects.add(second.channels[self._layout.subject_indices])
-        if self._block_seconds:
-            self._values += second.values
-        else:
-            self._values = second.values.copy()
-        self._block_seconds += 1
-        if self._block_seconds == _BLOCK:
+        if not self._block.seconds:
+            self._block = ReadSums(len(second.values))
+        self._block.add(second.values)
+        if self._block.seconds == _BLOCK:
             self._flush()
 
     def pop_ended(self) -> MinuteData | None:
@@ -215,9 +213,9 @@ class MinuteRecorder:
         if self._now is None:
             return {}
         now = self._now
-        if self._block_seconds:
+        if self._block.seconds:
             *others, last = now.parts
-            now = replace(now, parts=[*others, last.with_block(self._values, self._block_seconds)])
+            now = replace(now, parts=[*others, last.with_block(self._block)])
         return {"minute": now.minute, **now.merged().save()}
 
     def restore(self, tree: StateTree) -> None:
@@ -234,12 +232,12 @@ class MinuteRecorder:
 
     def _flush(self) -> None:
         """Add the current block to the minute."""
-        if not self._block_seconds or self._now is None or self._layout is None:
+        if not self._block.seconds or self._now is None or self._layout is None:
             return
         part = self._part()
-        part.sums.append(self._values)
-        part.lengths.append(self._block_seconds)
-        self._block_seconds = 0
+        part.rows.append(self._block.means())
+        part.lengths.append(self._block.seconds)
+        self._block = ReadSums(0)
 
     def _part(self) -> MinutePart:
         """Return the part of this minute with the current layout; create it if there is none."""

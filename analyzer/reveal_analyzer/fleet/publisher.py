@@ -85,12 +85,15 @@ class _MetricSplit:
 def summarize(
     node: str, levels: MinuteLevels, setup: NodeSetup, subjects: Iterable[Identity]
 ) -> Summary:
-    """Return the summary of one minute; activity below its quantum is left out."""
+    """Return the summary of one minute; activity below its quantum is left out.
+
+    Activity that was not read is NaN: it is not below its quantum.
+    """
     split = _split(levels.names)
     found = jobs(levels.subjects, subjects, node)
     memory, cpus = _level(levels, MEMORY, DEFAULT_MEMORY), _level(levels, CPUS, 1.0)
     active = levels.levels[split.active_indices]
-    significant = np.abs(active) >= split.quanta.scaled(memory, cpus)
+    significant = ~(np.abs(active) < split.quanta.scaled(memory, cpus))
     return Summary(
         node=node,
         minute=levels.minute,

@@ -1,4 +1,4 @@
-"""Sums of subjects' channels over some seconds, by which their means are computed."""
+"""Sums of values over the seconds in which they were read, by which means are computed."""
 
 from __future__ import annotations
 
@@ -8,29 +8,55 @@ from itertools import chain
 
 import numpy as np
 
-from reveal_analyzer.arrays import Floats, Ints, has_nan
+from reveal_analyzer.arrays import Floats, Ints
 
 SubjectChannel = tuple[str, str]  # metric, instance
 
-_LEAST_READ = 0.5  # of the seconds in which a subject existed
+_LEAST_READ = 0.5  # of the seconds in which a value could have been read
 
 
-class SubjectSums:
-    """Sums of subjects' channels over some seconds, and how many seconds of each were not read."""
+class ReadSums:
+    """Sums of some values over seconds, and how many seconds of each were not read.
+
+    The same values are missing in most seconds: a run of such seconds is added up without a look at
+    each value.
+    """
 
     def __init__(self, width: int) -> None:
         self.seconds = 0
-        self.sums: Floats = np.zeros(width)
-        self.missing = np.zeros(width, np.intp)
+        self._sums: Floats = np.zeros(width)
+        self._missing = np.zeros(width, np.int64)
+        self._run: Floats = np.zeros(width)
+        self._run_seconds = 0
+        self._run_pattern = b""
 
     def add(self, values: Floats) -> None:
         """Add a second; NaN where nothing was read."""
+        pattern = np.isnan(values).tobytes()
+        if pattern != self._run_pattern:
+            self._end_run()
+            self._run_pattern = pattern
+        self._run += values
+        self._run_seconds += 1
         self.seconds += 1
-        if has_nan(values):
-            missing = np.isnan(values)
-            self.missing += missing
-            values = np.where(missing, 0.0, values)
-        self.sums += values
+
+    def totals(self) -> tuple[Floats, Ints]:
+        """Return the sums, and the seconds of each value that were read."""
+        self._end_run()
+        return self._sums, self.seconds - self._missing
+
+    def means(self) -> Floats:
+        """Return means over the seconds that were read; NaN where they are less than half."""
+        sums, read = self.totals()
+        enough = (read > 0) & (read >= _LEAST_READ * self.seconds)
+        return np.where(enough, sums / np.maximum(read, 1), np.nan)
+
+    def _end_run(self) -> None:
+        if self._run_seconds:
+            missing = np.frombuffer(self._run_pattern, np.bool_)
+            self._sums = self._sums + np.where(missing, 0.0, self._run)
+            self._missing = self._missing + self._run_seconds * missing
+            self._run, self._run_seconds = np.zeros(len(missing)), 0
 
 
 @dataclass(frozen=True)
@@ -43,10 +69,10 @@ class SubjectTotals:
     existed: Ints
 
     @classmethod
-    def of(cls, keys: tuple[SubjectChannel, ...], sums: SubjectSums) -> SubjectTotals:
+    def of(cls, keys: tuple[SubjectChannel, ...], sums: ReadSums) -> SubjectTotals:
         """Return the totals of channels that existed in all the seconds."""
-        existed = np.full(len(keys), sums.seconds, np.int64)
-        return cls(keys, sums.sums, existed - sums.missing, existed)
+        summed, read = sums.totals()
+        return cls(keys, summed, read, np.full(len(keys), sums.seconds, np.int64))
 
     @classmethod
     def joined(cls, parts: Sequence[SubjectTotals]) -> SubjectTotals:

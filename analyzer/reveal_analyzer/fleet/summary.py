@@ -39,8 +39,8 @@ class Summary:
 
     ``kind`` is its class, "" if unknown.  ``levels`` and ``spreads`` have one number for each of
     ``names``, the metrics that can do harm, in base units, NaN if missing.  ``activity`` holds
-    the significant levels of the others.  ``workload`` names the jobs it worked for, ``facts``
-    its settings.
+    the significant levels of the others, and NaN for those that were not read.  ``workload`` names
+    the jobs it worked for, ``facts`` its settings.
     """
 
     node: str
@@ -113,7 +113,7 @@ def _from_row(row: object, vectors: bytes) -> Summary:
             levels, spreads = _vectors(vectors, len(known))
             return Summary(
                 node, minute, seconds, kind, known, levels, spreads,
-                _known(activity), _texts(workload),
+                _activity(activity), _texts(workload),
                 {name: _job(job) for name, job in jobs.items()},
                 dict(zip(facts, _texts(list(facts.values())), strict=True)),
             )  # fmt: skip
@@ -180,6 +180,10 @@ def _number(value: object) -> float:
 
 def _known(levels: dict[str, Any]) -> dict[str, float]:
     return {name: _number(value) for name, value in levels.items() if value is not None}
+
+
+def _activity(levels: dict[str, Any]) -> dict[str, float]:
+    return {name: math.nan if value is None else _number(value) for name, value in levels.items()}
 
 
 def _texts(values: list[Any]) -> tuple[str, ...]:

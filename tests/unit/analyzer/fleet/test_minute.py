@@ -196,6 +196,35 @@ def test_a_missing_second_costs_no_events() -> None:
     assert level(driver.minute(), "memory.ecc.correctable") == pytest.approx(10, rel=0.2)
 
 
+def node_levels(unread: Collection[int], *columns: int) -> MinuteLevels:
+    """Return the levels of a node that could not read these columns in some seconds."""
+    driver = MinuteDriver(DISKS)
+    for second in range(61):
+        message = driver.node.slice({**PARTS, "memory.ecc.correctable{mc0}": 10.0})
+        missing = message.fast_missing.copy()
+        missing[:, columns] = second in unread
+        driver.push(replace(message, fast_missing=missing))
+    return driver.minute()
+
+
+@pytest.mark.parametrize("unread", [(7,), (2, 17, 32, 47), range(2, 60, 5), range(0, 58, 3)])
+def test_a_missing_second_does_not_make_its_block_missing(unread: Collection[int]) -> None:
+    columns = (0, 1, 4)  # the reads of both disks, and an event
+    known, whole = node_levels(unread, *columns), node_levels((), *columns)
+    for name in ("storage.disk.reads", "memory.ecc.correctable"):
+        assert level(known, name) == pytest.approx(level(whole, name), rel=0.05)
+
+
+def test_a_metric_that_was_hardly_read_has_no_level() -> None:
+    unread = [second for second in range(60) if second % 5]
+    assert math.isnan(level(node_levels(unread, 1), "storage.disk.reads"))
+
+
+def test_activity_that_was_not_read_is_missing_in_the_summary_and_not_insignificant() -> None:
+    summary = summarize("n", node_levels(range(60), 1), UNKNOWN, ())
+    assert math.isnan(summary.activity["storage.disk.reads"])
+
+
 @pytest.mark.parametrize("missing", [0.0, 0.4])
 @pytest.mark.parametrize("blocks", [1, 2, 11, 12])
 def test_levels_and_spreads_are_quantiles_of_what_is_there(blocks: int, missing: float) -> None:

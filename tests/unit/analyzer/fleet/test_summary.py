@@ -155,6 +155,13 @@ def test_what_is_missing_or_no_number_is_missing(value: float) -> None:
     assert np.isnan(back.spreads).all()
 
 
+def test_activity_that_was_not_read_comes_back_as_missing() -> None:
+    original = replace(summary("n"), activity={"cpu.busy": float("nan"), "cpu.idle": 1e9})
+    back = decode(encode(original))
+    assert back is not None
+    assert back.activity == pytest.approx(original.activity, nan_ok=True)
+
+
 def test_levels_beyond_single_precision_are_kept() -> None:
     back = decode(encode(summary("n", {"cpu.pressure.some": 1.5e300})))
     assert back is not None
