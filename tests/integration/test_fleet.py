@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -32,7 +32,7 @@ from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.finding import FindingUpdate
 from reveal_contract.metric import Lane
 from reveal_contract.settings import AnalyzerSettings
-from support.fleet_summaries import GIB, facts, fleet
+from support.fleet_summaries import GIB, facts, fleet, part, working
 from support.redis_streams import QUICK, Stream
 from support.synthetic_node import FAST, SLOW, Node
 
@@ -49,6 +49,8 @@ RESERVED = {
     "memory.hugepages.free{2048kB}": 4.0 * GIB,
 }
 IDLE = {"memory.hugepages.free": 4.0 * GIB}
+LOSS = {"network.tcp.retransmit_share": 1e5}  # is compared by node only, not by job
+PAIR = replace(part(), count=2)
 NODES = [f"n{number}" for number in range(1, 10)]
 START = 1_700_000_040  # s: a minute begins
 SECONDS = 6  # sent of each minute
@@ -274,6 +276,47 @@ def test_a_rejoined_node_is_reported_after_two_minutes(stream: Stream) -> None:
 
 def test_a_new_fleet_is_compared_immediately(stream: Stream) -> None:
     assert Rounds(stream).minutes(fleet(9, IDLE), 0, 5) == [(1, "Opened")]
+
+
+def working_fleet(sick: Mapping[str, float], levels: Mapping[str, float]) -> list[Summary]:
+    """Nine nodes that train and run a daemon; the third one's jobs and levels differ."""
+    uses = {"/train": 2e9, "/kubelet": 0.08e9}
+    return [
+        working(node.node, {**uses, **sick}, levels) if node.node == "n3"
+        else replace(working(node.node, uses), levels=node.levels)
+        for node in fleet(9)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("train", [1e9, 0.75e9, 0.6e9, 0.1e9])
+def test_a_node_whose_job_a_fault_slows_stays_in_its_group(stream: Stream, train: float) -> None:
+    rounds = Rounds(stream)
+    assert rounds.minutes(working_fleet({}, {}), 0, 3) == []
+    assert rounds.minutes(working_fleet({"/train": train}, LOSS), 3, 40) == [(5, "Opened")]
+    assert rounds.minutes(working_fleet({}, {}), 40, 46) == [(42, "Resolved")]
+
+
+def test_a_new_leader_keeps_the_groups(stream: Stream) -> None:
+    sick = working_fleet({"/train": 0.3e9}, LOSS)
+    first = Rounds(stream)
+    assert first.minutes(working_fleet({}, {}), 0, 3) == []
+    assert first.minutes(sick, 3, 8) == [(5, "Opened")]
+    first._compared.save()
+    assert 0 < stream.client.ttl(names.fleet_key("default", "groups")) <= 86_400
+    assert Rounds(stream).minutes(sick, 8, 30) == []
+
+
+def test_a_pod_that_restarts_ends_no_finding(stream: Stream) -> None:
+    rounds = Rounds(stream)
+
+    def minute(number: int, pods: int) -> list[str]:
+        nodes = [replace(node, workload=("a x 2",), jobs={"a": PAIR}) for node in fleet(9, LOSS)]
+        restarting = replace(PAIR, count=pods)
+        nodes[2] = replace(nodes[2], workload=(f"a x {pods}",), jobs={"a": restarting})
+        return [news.change for news in rounds.minute(nodes, number)]
+
+    found = [minute(number, pods) for number, pods in enumerate([2, 2, 1, 3, 2, 1, 2, 2, 1, 1, 2])]
+    assert found == [[], [], ["Opened"]] + [[]] * 8
 
 
 def test_a_silent_node_keeps_its_case_until_it_expires(stream: Stream) -> None:

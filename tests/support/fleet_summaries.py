@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from reveal_analyzer.fleet.measures import measure
 from reveal_analyzer.fleet.summary import Summary
-from reveal_analyzer.fleet.workload import JobMember, JobPart
+from reveal_analyzer.fleet.workload import USAGE, JobMember, JobPart, jobs, workload
 from reveal_contract.facts import Cpu, Facts, Gpu, HugePool, Kernel, Memory, Nic
 
 GIB = 1 << 30
@@ -66,6 +67,20 @@ def fleet(count: int, odd: Mapping[str, float] | None = None, **given: Any) -> l
 def part(levels: Mapping[str, float] | None = None, name: str = "train-0") -> JobPart:
     """What one job does on a node; ``levels`` differ from ``STEPS``."""
     return JobPart((JobMember("Pod", "default", name, "uid"),), 1, {**STEPS, **(levels or {})})
+
+
+def working(
+    node: str,
+    uses: Mapping[str, float],
+    levels: Mapping[str, float] | None = None,
+    counts: Mapping[str, int] | None = None,
+) -> Summary:
+    """A node whose jobs use so much CPU time, ns per second; each has one part, or `counts`."""
+    means = {(USAGE, job): use for job, use in uses.items()}
+    found = jobs(means, (), node)
+    for name, count in (counts or {}).items():
+        found[name] = replace(found[name], count=count, levels={USAGE: uses[name] / count})
+    return summary(node, levels, jobs=found, workload=workload(means, found))
 
 
 def facts(node: str, **other: Any) -> Facts:

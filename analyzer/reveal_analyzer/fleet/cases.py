@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, NamedTuple, TypeVar, get_type_hints
 
+from reveal_analyzer.fleet.compared import ComparedNodes
 from reveal_analyzer.fleet.inventory import HUGE_PAGES, subsystem_of_fact
 from reveal_analyzer.fleet.measures import IDLE_PAGES, measure
 from reveal_analyzer.fleet.outliers import Drift, Outlier
@@ -19,6 +20,7 @@ _OPENS_AFTER = {True: 2, False: 3}
 _FORGOTTEN_MINUTES = 10  # in which the node could not be compared
 _QUIET_MINUTES = 5  # between two reported changes of a case
 _MOST_KEPT = 10  # outliers, and settings
+_LOST_WORK = Subsystem.CPU  # of a part of a job that does less of everything: one case
 # settings that explain what a metric shows
 _EFFECTS = {HUGE_PAGES: IDLE_PAGES}
 # names of fields in saved rows, which analyzers of other versions read
@@ -102,7 +104,8 @@ def deviations(outliers: Iterable[Outlier], drifts: Iterable[Drift]) -> dict[Cas
     for outlier in outliers:
         known = measure(outlier.metric)
         if known is not None:
-            key = CaseKey(outlier.node, known.row.subsystem, FindingKind.ANOMALY)
+            subsystem = _LOST_WORK if outlier.lost else known.row.subsystem
+            key = CaseKey(outlier.node, subsystem, FindingKind.ANOMALY)
             grouped.setdefault(key, []).append(outlier)
     found = {
         key: Deviations(outliers=_worst_by_group(some))
@@ -126,22 +129,24 @@ class FleetCases:
         self._cases: dict[CaseKey, FleetCase] = {}
 
     def update(
-        self, found: Mapping[CaseKey, Deviations], judged: Mapping[str, int], now: int
+        self, found: Mapping[CaseKey, Deviations], compared: ComparedNodes, now: int
     ) -> list[CaseChange]:
         """Add a comparison; return what opened, changed or resolved, in a fixed order.
 
-        ``judged`` is the minute of every node that was compared: each minute of a node counts
-        once.  ``now`` is the minute of most nodes.
+        Each minute of a node counts once.  A case that the comparison did not cover waits.
+        ``now`` is the minute of most nodes.
         """
         changes = []
         for key in sorted({*self._cases, *found}):
-            case, minute = self._cases.get(key), judged.get(key.node)
+            case, minute = self._cases.get(key), compared.minute(key.node)
             if minute is None or (case is not None and minute <= case.judged):
                 continue
             if (current := found.get(key)) is not None:
                 changes += self._add_minute(key, current, case, minute)
-            elif case is not None:
+            elif case is not None and compared.covers(case.deviations.first):
                 changes += self._add_calm(replace(case, calm=case.calm + 1, judged=minute))
+            elif case is not None and not case.opened:
+                del self._cases[key]
         return changes + self._expire(now)
 
     @property

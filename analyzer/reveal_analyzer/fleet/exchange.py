@@ -17,11 +17,11 @@ from reveal_contract.subjects import Identity
 log = logging.getLogger(__name__)
 
 KEPT_SECONDS = 600
-_CASES_SECONDS = 86_400
+_SAVED_SECONDS = 86_400  # cases and groups
 
 
 class Exchange:
-    """Summaries, subject tables and cases that analyzers share.
+    """Summaries, subject tables, cases and groups that analyzers share.
 
     Methods raise what redis-py raises when Redis is unavailable.
     """
@@ -30,6 +30,7 @@ class Exchange:
         self._client, self._profile = client, profile
         self._summaries = fleet_key(profile)
         self._cases = fleet_key(profile, "cases")
+        self._groups = fleet_key(profile, "groups")
         self._logged: set[str] = set()
 
     def put(self, summaries: Iterable[Summary]) -> None:
@@ -68,11 +69,25 @@ class Exchange:
 
     def save_cases(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """Save the cases for the next leader."""
-        self._client.set(self._cases, json.dumps(rows), ex=_CASES_SECONDS)
+        self._save(self._cases, rows)
 
     def load_cases(self) -> list[Any]:
-        """Return the rows that the last leader saved; none if they cannot be read."""
-        data: Any = self._client.get(self._cases)
+        """Return the cases that the last leader saved; none if they cannot be read."""
+        return self._load(self._cases)
+
+    def save_groups(self, rows: Sequence[Any]) -> None:
+        """Save the groups of nodes for the next leader."""
+        self._save(self._groups, rows)
+
+    def load_groups(self) -> list[Any]:
+        """Return the groups that the last leader saved; none if they cannot be read."""
+        return self._load(self._groups)
+
+    def _save(self, key: str, rows: Sequence[Any]) -> None:
+        self._client.set(key, json.dumps(rows), ex=_SAVED_SECONDS)
+
+    def _load(self, key: str) -> list[Any]:
+        data: Any = self._client.get(key)
         try:
             rows = json.loads(data) if data else []
         except (ValueError, RecursionError):

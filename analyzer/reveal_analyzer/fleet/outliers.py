@@ -126,7 +126,7 @@ def outliers(summaries: Sequence[Summary]) -> Iterator[list[Outlier]]:
     yield found_outliers(
         compare(matrix_of(ordered, _is_standing, capacity(ordered)), STANDING_FLOOR)
     )
-    for group in _same_workload(ordered):
+    for group in same_workload(ordered):
         suffering: set[str] = set()
         size = capacity(group)
         for some in _loaded(group):
@@ -258,7 +258,7 @@ def _explaining(group: Sequence[Summary], nodes: Collection[str]) -> list[Outlie
 
 
 def _activity_of(summaries: Sequence[Summary]) -> LevelMatrix:
-    """Return levels of activity; activity that a summary left out counts as 0."""
+    """Return levels of activity: 0 if a summary left it out, NaN if it was not read."""
     names = sorted({name for summary in summaries for name in summary.activity})
     measures = {name: each for name in names if (each := measure(name)) and not each.sign}
     rows = [[summary.activity.get(name, 0.0) for name in measures] for summary in summaries]
@@ -285,7 +285,7 @@ def _measures(summaries: Sequence[Summary]) -> list[Measure]:
     return [known for name in names if (known := measure(name)) is not None]
 
 
-def _same_workload(summaries: Sequence[Summary]) -> list[list[Summary]]:
+def same_workload(summaries: Sequence[Summary]) -> list[list[Summary]]:
     """Return the groups of enough nodes with the same workload; idle nodes are in none."""
     groups: dict[tuple[str, ...], list[Summary]] = {}
     for summary in summaries:

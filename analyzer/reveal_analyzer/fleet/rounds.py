@@ -10,12 +10,22 @@ from statistics import median_low
 from typing import NamedTuple
 
 from reveal_analyzer.fleet.cases import FleetCase, FleetCases, deviations
+from reveal_analyzer.fleet.compared import ComparedNodes
 from reveal_analyzer.fleet.exchange import KEPT_SECONDS, Exchange
 from reveal_analyzer.fleet.findings import finding, identity
-from reveal_analyzer.fleet.jobs import slow_parts
-from reveal_analyzer.fleet.outliers import LEAST, Drift, Outlier, drifts, outliers, ranked
+from reveal_analyzer.fleet.grouping import WorkloadGroups
+from reveal_analyzer.fleet.jobs import parts_by_job, slow_parts
+from reveal_analyzer.fleet.outliers import (
+    LEAST,
+    Drift,
+    Outlier,
+    drifts,
+    outliers,
+    ranked,
+    same_workload,
+)
 from reveal_analyzer.fleet.summary import Summary
-from reveal_analyzer.fleet.workload import JobMember, with_count
+from reveal_analyzer.fleet.workload import JobMember, is_work
 from reveal_contract.finding import FindingChange, FindingUpdate
 
 BATCH = 64  # summaries per step, of half a millisecond each
@@ -42,11 +52,11 @@ class _Node:
 
 
 class Differences(NamedTuple):
-    """Outliers and differing settings, most first, and the minute of each compared node."""
+    """Outliers and differing settings, most first, and the nodes that were compared."""
 
     outliers: list[Outlier]
     drifts: list[Drift]
-    minutes: dict[str, int]
+    compared: ComparedNodes
 
 
 def compare_all(summaries: Iterable[Summary]) -> Differences:
@@ -62,19 +72,22 @@ def parts(summaries: Iterable[Summary]) -> Iterator[Differences]:
             classes.setdefault(summary.kind, []).append(summary)
     for group in classes.values():
         if len(group) >= LEAST:
-            minutes = {summary.node: summary.minute for summary in group}
+            compared = ComparedNodes.of(group, same_workload(group), parts_by_job(group))
             for found in chain(outliers(group), slow_parts(group)):
-                yield Differences(found, [], minutes)
-            yield Differences([], drifts(group), minutes)
+                yield Differences(found, [], compared)
+            yield Differences([], drifts(group), compared)
 
 
 def merged(found: Iterable[Differences]) -> Differences:
     """Return the differences of all parts."""
-    result = Differences([], [], {})
+    result = Differences([], [], ComparedNodes())
+    classes: dict[int, ComparedNodes] = {}
     for part in found:
         result.outliers.extend(part.outliers)
         result.drifts.extend(part.drifts)
-        result.minutes.update(part.minutes)
+        classes[id(part.compared)] = part.compared
+    for compared in classes.values():
+        result.compared.update(compared)
     return result._replace(outliers=ranked(result.outliers))
 
 
@@ -94,6 +107,8 @@ class ComparisonRounds:
         self._common_minute = 0
         self._cases = FleetCases()
         self._cases.load(exchange.load_cases())
+        self._groups = WorkloadGroups()
+        self._groups.load(exchange.load_groups())
         self._unsaved = False
         self.open = self._open_ids()
 
@@ -116,12 +131,14 @@ class ComparisonRounds:
         self._drop([n for n, node in self._nodes.items() if now - node.updated > KEPT_SECONDS])
         present, self._common_minute = self._present(now)
         self._found = []
-        return self._compare(parts(present))
+        return self._compare(parts(self._groups.assign(present)))
 
     def save(self) -> None:
-        """Save the cases for the next leader, if they have changed."""
+        """Save the cases and groups for the next leader, if they may have changed."""
         if self._unsaved:
             self._exchange.save_cases(self._cases.rows())
+            summaries = (node.summary for node in self._nodes.values())
+            self._exchange.save_groups(self._groups.rows(summaries))
             self._unsaved = False
 
     def _add(self, summary: Summary, now: float) -> None:
@@ -140,13 +157,13 @@ class ComparisonRounds:
         self._parts, done = None, 0  # a part that raises ends the round
         for part in remaining:
             self._found.append(part)
-            done += len(part.minutes)
+            done += len(part.compared.summaries)
             if done >= NODES_PER_STEP:
                 self._parts = remaining
                 return []
         found = merged(self._found)
         current = deviations(found.outliers, found.drifts)
-        changes = self._cases.update(current, found.minutes, self._common_minute)
+        changes = self._cases.update(current, found.compared, self._common_minute)
         self._unsaved = True
         self.open = self._open_ids()
         return [self._update(change, case) for change, case in changes]
@@ -168,6 +185,7 @@ class ComparisonRounds:
 
     def _drop(self, nodes: Sequence[str]) -> None:
         self._exchange.drop(nodes)
+        self._groups.drop(nodes)
         for node in nodes:
             del self._nodes[node]
 
@@ -176,7 +194,7 @@ class ComparisonRounds:
 
     def _update(self, change: FindingChange, case: FleetCase) -> FindingUpdate:
         known = self._nodes.get(case.key.node)
-        members = _members(case, known.summary) if known else ()
+        members = _members(case, self._groups.assigned(known.summary)) if known else ()
         resolved = change is FindingChange.RESOLVED
         return FindingUpdate(change, finding(case, members, resolved=resolved))
 
@@ -186,6 +204,6 @@ def _members(case: FleetCase, summary: Summary) -> tuple[JobMember, ...]:
     if case.deviations.standing:
         return ()
     of_jobs = [o.job for o in case.deviations.outliers if o.job in summary.jobs]
-    working = [n for n, job in summary.jobs.items() if with_count(n, job) in summary.workload]
+    working = [name for name in summary.jobs if is_work(name, summary.workload)]
     names = of_jobs[:1] or working
     return tuple(member for name in names for member in summary.jobs[name].members)

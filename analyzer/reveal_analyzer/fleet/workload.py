@@ -11,7 +11,7 @@ from reveal_contract.subjects import Identity, SubjectKind
 
 USAGE = "cpu.subject.usage"
 _LEAST_USAGE = 5e7  # ns of CPU per second: a twentieth of a CPU
-_LEAST_SHARE = 0.1  # of the CPU time of all subjects of the node
+LEAST_SHARE = 0.1  # of the CPU time of all subjects of the node
 _PID = re.compile(r"\[\d+\]\Z")
 _MOST_MEMBERS = 10
 _GROUP = "ProcessGroup"
@@ -87,7 +87,7 @@ def workload(means: Means, found: Mapping[str, JobPart]) -> tuple[str, ...]:
     Nodes with equal results have the same workload; an idle node has none.
     """
     whole = sum(value for (metric, _), value in means.items() if metric == USAGE)
-    least = max(_LEAST_USAGE, _LEAST_SHARE * whole)
+    least = max(_LEAST_USAGE, LEAST_SHARE * whole)
     return tuple(
         with_count(name, job)
         for name, job in sorted(found.items())
@@ -100,6 +100,14 @@ def with_count(name: str, job: JobPart) -> str:
     # how many process groups share a name is chance
     is_group = any(member.kind == _GROUP for member in job.members)
     return name if is_group else f"{name} x {job.count}"
+
+
+def is_work(name: str, workload: Iterable[str]) -> bool:
+    """Return whether a job is a part of a workload, with any count."""
+    return any(
+        part == name or (part.startswith(f"{name} x ") and part[len(name) + 3 :].isdigit())
+        for part in workload
+    )
 
 
 def job_name(instance: str, identity: Identity | None, node: str) -> str:

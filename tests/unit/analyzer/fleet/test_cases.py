@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from reveal_analyzer.fleet.cases import FleetCase, FleetCases, deviations
+from reveal_analyzer.fleet.compared import ComparedNodes
 from reveal_analyzer.fleet.findings import HYPOTHESIS, finding
 from reveal_analyzer.fleet.outliers import Drift, Outlier
 from reveal_analyzer.fleet.rounds import compare_all
@@ -38,8 +41,8 @@ def play(
     """Play the minutes; return every change with its case."""
     changes_of_cases = []
     for minute, nodes in enumerate(minutes, first):
-        found, settings, judged = compare_all([replace(node, minute=minute) for node in nodes])
-        changes_of_cases += cases.update(deviations(found, settings), judged, minute)
+        found, settings, compared = compare_all([replace(node, minute=minute) for node in nodes])
+        changes_of_cases += cases.update(deviations(found, settings), compared, minute)
     return changes_of_cases
 
 
@@ -88,6 +91,49 @@ def test_a_node_that_is_compared_and_like_the_others_again_has_ended() -> None:
     *_, gone = play(FleetCases(), [fleet(9, IDLE)] * 3 + [fleet(9)] * 5)
     assert finding(gone[1], (), resolved=True).resolution is Resolution.ENDED
     assert finding(gone[1], ()).resolution is Resolution.NONE
+
+
+def uncompared(nodes: list[Summary], **changed: object) -> list[Summary]:
+    """Return the nodes without what deviates on the third one, which is changed as well."""
+    return [replace(node, **changed) if node.node == "n3" else node for node in nodes]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "unknown",
+    [
+        uncompared(fleet(9), workload=("other x 1",)),  # the only node with this work
+        uncompared(fleet(9), seconds=10),
+        uncompared(fleet(9), levels=np.full(len(fleet(1)[0].names), np.nan)),
+    ],
+    ids=["other work", "a part of a minute", "not read"],
+)
+def test_what_was_not_compared_is_not_well(unknown: list[Summary]) -> None:
+    there = fleet(9, SLOW)
+    assert changes([there] * 3 + [unknown] * 9 + [there] * 2) == [("Opened", "n3", 102)]
+    *_, (change, case) = play(FleetCases(), [there] * 3 + [unknown] * 11)
+    assert change == "Resolved"
+    assert finding(case, (), resolved=True).resolution is Resolution.UNOBSERVED
+    assert changes([there, there, unknown] * 4) == []
+
+
+@pytest.mark.parametrize("gone", [{}, {"job.step": np.nan}])
+def test_a_slow_job_whose_steps_cannot_be_read_is_not_well(gone: dict[str, float]) -> None:
+    def nodes(**odd: float) -> list[Summary]:
+        times = {f"n{number}": {"job.step": 1.5e9} for number in range(1, 7)} | {"n3": dict(odd)}
+        return [replace(n, jobs={"ml/Job/train": part(times[n.node])}) for n in fleet(6)]
+
+    slow = nodes(**{"job.step": 2e9})
+    observed = changes([slow] * 3 + [nodes(**gone)] * 9)
+    assert observed == [("Opened", "n3", 102)]
+    ended = changes([slow] * 3 + [nodes(**{"job.step": 1.5e9})] * 9)
+    assert ended == [("Opened", "n3", 102), ("Resolved", "n3", 102)]
+
+
+def test_a_setting_that_cannot_be_read_is_not_as_on_the_others() -> None:
+    nodes = [replace(node, facts={"cpu.smt": "on"}) for node in fleet(9)]
+    odd = uncompared(nodes, facts={"cpu.smt": "off"})
+    assert changes([odd] * 3 + [uncompared(nodes, facts={})] * 9) == [("Opened", "n3", 101)]
+    assert changes([odd] * 3 + [nodes] * 9)[1:] == [("Resolved", "n3", 102)]
 
 
 def test_a_fleet_that_shrinks_below_four_ends_its_cases() -> None:
@@ -196,7 +242,8 @@ def test_saved_rows_keep_the_names_that_other_versions_read() -> None:
     drift = Drift("n3", "cpu.smt", "off", "on", 9, 1)
     cases = FleetCases()
     for minute in (100, 101, 102):
-        cases.update(deviations([outlier], [drift]), {"n3": minute}, minute)
+        nodes = {"n3": summary("n3", minute=minute)}
+        cases.update(deviations([outlier], [drift]), ComparedNodes(nodes), minute)
     assert json.loads(json.dumps(cases.rows())) == [
         {
             "key": ["n3", "CPU", "Configuration"],
@@ -257,3 +304,8 @@ def test_harm_to_a_job_on_a_node_names_the_job() -> None:
     assert less.claim == (
         "ml/Job/train does 50 % less of everything than on other nodes, on 1 of 6 nodes: on n3"
     )
+    assert less.subsystem is Subsystem.CPU
+    assert [(entry.metric, entry.direction) for entry in less.evidence] == [
+        ("memory.subject.page_faults", "down"), ("network.subject.tx_bytes", "down"),
+    ]  # fmt: skip
+    assert less.peers == Peers(6, "20000", "10000")

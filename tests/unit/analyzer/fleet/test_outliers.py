@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import replace
 from itertools import chain
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reveal_analyzer.fleet.compared import ComparedNodes
 from reveal_analyzer.fleet.measures import STANDING, measure
 from reveal_analyzer.fleet.outliers import Drift, Outlier, drifts, most_outliers, outliers, ranked
 from reveal_analyzer.fleet.rounds import compare_all
@@ -20,6 +22,7 @@ from support.property_tests import examples
 
 IDLE = {"memory.hugepages.free": 4.0 * GIB}
 SLOW = {"storage.pressure.some": 4e8}
+NOTHING = ([], [], ComparedNodes())
 
 
 def found_among(summaries: list[Summary]) -> list[Outlier]:
@@ -61,6 +64,17 @@ def test_activity_explains_and_is_nothing_by_itself() -> None:
     assert found_among(fleet(9, busy)) == []
     found = {outlier.metric: outlier.harm for outlier in found_among(fleet(9, {**SLOW, **busy}))}
     assert found == {"cpu.context_switches": False, "storage.pressure.some": True}
+
+
+def test_activity_that_the_others_did_not_read_explains_nothing() -> None:
+    nodes = fleet(9, SLOW)
+    unread = [
+        replace(node, activity={**node.activity, "cpu.context_switches": math.nan})
+        if node.node != "n3"
+        else node
+        for node in nodes
+    ]
+    assert [outlier.metric for outlier in found_among(unread)] == ["storage.pressure.some"]
 
 
 def test_an_idle_node_is_no_outlier_and_hides_none() -> None:
@@ -123,13 +137,13 @@ def test_outliers_are_up_to_a_fifth_of_the_nodes(nodes: int, outlying: int) -> N
 def test_classes_are_never_mixed_and_unknown_classes_not_compared() -> None:
     nodes = fleet(9, IDLE)
     split = [replace(each, kind=f"class {index % 3}") for index, each in enumerate(nodes)]
-    assert compare_all(split) == ([], [], {})
-    assert compare_all([replace(each, kind="") for each in nodes]) == ([], [], {})
+    assert compare_all(split) == NOTHING
+    assert compare_all([replace(each, kind="") for each in nodes]) == NOTHING
     two = [replace(each, node=f"{each.node}.{kind}", kind=kind) for kind in "ab" for each in nodes]
-    found, _, judged = compare_all(two)
+    found, _, compared = compare_all(two)
     assert {each.node for each in found} == {"n3.a", "n3.b"}
     assert all(each.compared == 9 for each in found)
-    assert len(judged) == 18
+    assert len(compared.summaries) == 18
 
 
 @given(st.integers(4, 12), st.integers(0, 2**32), st.floats(1.0, 1e4))
@@ -153,7 +167,7 @@ def test_load_that_grows_on_all_nodes_alike_is_nothing(count: int, factor: float
 @examples(40)
 def test_three_nodes_are_not_compared(count: int, pressure: float, pages: float) -> None:
     odd = {"storage.pressure.some": pressure, "memory.hugepages.free": pages}
-    assert compare_all(fleet(count, odd)) == ([], [], {})
+    assert compare_all(fleet(count, odd)) == NOTHING
 
 
 @given(st.lists(st.floats(0, 1e15), min_size=4, max_size=20))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import chain
 
@@ -10,11 +11,12 @@ import pytest
 from reveal_analyzer.fleet.jobs import slow_parts
 from reveal_analyzer.fleet.outliers import Outlier, ranked
 from reveal_analyzer.fleet.summary import Summary
-from reveal_analyzer.fleet.workload import JobMember, job_name, jobs, workload
+from reveal_analyzer.fleet.workload import JobMember, is_work, job_name, jobs, workload
 from reveal_contract.subjects import Identity, SubjectKind
 from support.fleet_summaries import part, summary
 
 USAGE = "cpu.subject.usage"
+READS = "storage.subject.read_bytes"
 LESS = {"memory.subject.page_faults": 1.4e4, "network.subject.tx_bytes": 3.5e7}
 
 
@@ -88,6 +90,18 @@ def test_who_uses_next_to_nothing_is_no_work() -> None:
     assert workload(groups, jobs(groups, (), "n1")) == ("pgrp:python",)
 
 
+@pytest.mark.parametrize(
+    ("name", "parts", "expected"),
+    [
+        ("ml/Job/train", ("ml/Job/train x 2",), True), ("ml/Job/train", ("ml/Job/train",), True),
+        ("ml/Job/train", ("ml/Job/train-2 x 1",), False), ("a", ("a x b x 1",), False),
+        ("a x b", ("a x b x 1",), True), ("a", (), False),
+    ],
+)  # fmt: skip
+def test_a_job_is_work_with_any_count(name: str, parts: tuple[str, ...], expected: bool) -> None:
+    assert is_work(name, parts) is expected
+
+
 def test_a_throttled_part_is_found_by_its_harm() -> None:
     (found,) = slow_among(ranks(6, {"cpu.subject.throttled_time": 4e8}))
     assert (found.node, found.metric, found.job) == (
@@ -98,20 +112,46 @@ def test_a_throttled_part_is_found_by_its_harm() -> None:
 
 
 def test_a_part_that_does_less_of_everything_is_slow() -> None:
-    (found,) = slow_among(
-        ranks(6, {"memory.subject.page_faults": 1.4e4, "network.subject.tx_bytes": 3.5e7})
-    )
-    assert (found.node, found.metric) == ("n3", USAGE)
-    assert found.lost == pytest.approx(0.3, abs=0.02)
+    faults, sent = slow_among(ranks(6, LESS))
+    assert (faults.node, faults.metric) == ("n3", "memory.subject.page_faults")
+    assert (sent.node, sent.metric, sent.value) == ("n3", "network.subject.tx_bytes", 3.5e7)
+    assert faults.lost == sent.lost == pytest.approx(0.3, abs=0.02)
 
 
-def stepping(count: int, odd: float) -> list[Summary]:
-    """Return ranks with steps of 1.57 s within 2 ms; the steps of the third one differ."""
+def test_the_cpu_time_is_evidence_only_if_it_is_lower_as_well() -> None:
+    evidence = {found.metric for found in slow_among(ranks(6, {**LESS, USAGE: 5e8}))}
+    assert evidence == {USAGE, *LESS}
+
+
+def test_a_rate_that_a_node_did_not_read_hides_no_slow_part() -> None:
+    nodes = ranks(6, LESS)
+    levels = {name: value for name, value in part().levels.items() if name != READS}
+    nodes[5] = replace(nodes[5], jobs={"ml/Job/train": replace(part(), levels=levels)})
+    nodes[:5] = [with_rate(node, READS, 1e7 if node.node == "n3" else 2e7) for node in nodes[:5]]
+    evidence = {found.metric for found in slow_among(nodes)}
+    assert evidence == {READS, *LESS}
+
+
+def test_a_part_whose_rates_were_not_read_is_not_slow() -> None:
+    nodes = ranks(6)
+    nodes[2] = replace(nodes[2], jobs={"ml/Job/train": replace(part(), levels={USAGE: 9e8})})
+    assert slow_among(nodes) == []
+
+
+def with_rate(node: Summary, name: str, rate: float) -> Summary:
+    (job,) = node.jobs.values()
+    return replace(node, jobs={"ml/Job/train": replace(job, levels={**job.levels, name: rate})})
+
+
+def stepping(count: int, odd: float, rates: Mapping[str, float] | None = None) -> list[Summary]:
+    """Return ranks with steps of 1.57 s within 2 ms; the third one's steps and rates differ."""
     times = [1.57e9 + 2e6 * (number % 3 - 1) for number in range(1, count + 1)]
     times[2] = odd
+    levels: list[dict[str, float]] = [{"job.step": time} for time in times]
+    levels[2].update(rates or {})
     return [
-        summary(f"n{number}", jobs={"ml/Job/train": part({"job.step": time})})
-        for number, time in enumerate(times, 1)
+        summary(f"n{number}", jobs={"ml/Job/train": part(given)})
+        for number, given in enumerate(levels, 1)
     ]
 
 
@@ -120,8 +160,30 @@ def test_a_part_whose_steps_take_longer_is_slow() -> None:
     assert (found.node, found.metric, found.value) == ("n3", "job.step", 1.72e9)
 
 
-@pytest.mark.parametrize("odd", [1.58e9, 1.4e9, 3.14e9, float("nan")])
-def test_a_little_longer_a_shorter_step_or_every_other_beat_is_not(odd: float) -> None:
+@pytest.mark.parametrize("odd", [2.6e9, 2.75e9, 2.9e9, 3.4e9, 6e9])
+def test_steps_that_take_much_longer_are_slow(odd: float) -> None:
+    """The rates may be as elsewhere: they need not follow the steps."""
+    assert [found.metric for found in slow_among(stepping(6, odd))] == ["job.step"]
+
+
+@pytest.mark.parametrize("times", [2, 3])
+def test_steps_of_a_multiple_are_slow_if_the_rates_are_lower(times: int) -> None:
+    rates = {"memory.subject.page_faults": 2e4 / times, "network.subject.tx_bytes": 5e7 / times}
+    found = slow_among(stepping(6, times * 1.57e9, rates))
+    assert {outlier.metric for outlier in found} == {"job.step", *rates}
+
+
+def test_steps_of_a_multiple_are_slow_if_no_rate_is_known() -> None:
+    nodes = stepping(6, 3.14e9)
+    for number, node in enumerate(nodes):
+        job = node.jobs["ml/Job/train"]
+        alone = replace(job, levels={"job.step": job.levels["job.step"]})
+        nodes[number] = replace(node, jobs={"ml/Job/train": alone})
+    assert [outlier.metric for outlier in slow_among(nodes)] == ["job.step"]
+
+
+@pytest.mark.parametrize("odd", [1.58e9, 1.4e9, 3.14e9, 4.71e9, float("nan")])
+def test_a_little_longer_a_shorter_step_or_two_read_as_a_single_step_is_not(odd: float) -> None:
     assert slow_among(stepping(6, odd)) == []
 
 
