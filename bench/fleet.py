@@ -3,7 +3,8 @@
 Recordings of the fault bench are played as nodes of one class.  Healthy ones: every node plays
 the whole recording, each from another second on (``together``: a few seconds apart, so that
 they do the same; ``staggered``: less than a minute; ``apart``: minutes, so that they mostly do
-something else), or, where four recordings have one workload, each is a node (``runs``).  Faults:
+something else), or, where four recordings have one workload, each is a node (``runs``).  Each is
+played a second time with 5 % of the seconds of a single node missing (``unread``).  Faults:
 one node repeats the seconds of a fault, the others the quiet ones before it.
 """
 
@@ -14,11 +15,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
+
 from benchmark_report import Row, median_seconds, report
 from faultbench.sessions import Case, Session, sessions
 from reveal_analyzer.derive.deriver import Deriver, Second
 from reveal_analyzer.fleet.cases import FleetCase as Found
 from reveal_analyzer.fleet.cases import FleetCases, deviations
+from reveal_analyzer.fleet.grouping import WorkloadGroups
 from reveal_analyzer.fleet.minute import MINUTE, MinuteData, MinuteRecorder
 from reveal_analyzer.fleet.outliers import LEAST
 from reveal_analyzer.fleet.publisher import NodeSetup, summarize
@@ -30,6 +34,7 @@ from slice_sources import slices
 
 NODES = 9
 SHIFTS = {"together": 3, "staggered": 41, "apart": 157}  # s between the starts of two nodes
+MISSING = 0.05  # of the seconds of a node that loses some
 SETUP = NodeSetup("the recorded host", {})
 START_NS = 28_000_000 * MINUTE * NS_PER_SECOND
 _LASTS = 4  # minutes that a fault is played
@@ -64,23 +69,40 @@ def minutes_of(node: str, seconds: Iterable[Second], count: int) -> list[Summary
 
 
 def play(nodes: Sequence[Sequence[Summary]]) -> Played:
-    cases, opened = FleetCases(), []
+    cases, groups, opened = FleetCases(), WorkloadGroups(), []
     for minute in zip(*nodes, strict=True):
-        found, settings, judged = compare_all(minute)
-        updates = cases.update(deviations(found, settings), judged, minute[0].minute)
+        found, settings, compared = compare_all(groups.assign(minute))
+        updates = cases.update(deviations(found, settings), compared, minute[0].minute)
         opened += [case for change, case in updates if change is FindingChange.OPENED]
     return Played(opened, len(nodes[0]), len(nodes))
 
 
-def healthy(session: Session, shift: int) -> Played:
+def healthy(session: Session, shift: int, missing: float = 0.0) -> Played:
+    """All nodes play a session; this share of the seconds of the first one is not read."""
     seconds = [second for _, second in timed(session)]
     count = len(seconds) // MINUTE
+    nodes = [rotated(seconds, number * shift) for number in range(NODES)]
+    nodes[0] = unread(nodes[0], missing)
     return play(
         [
-            minutes_of(f"n{number}", itertools.cycle(rotated(seconds, number * shift)), count)
-            for number in range(NODES)
+            minutes_of(f"n{number}", itertools.cycle(some), count)
+            for number, some in enumerate(nodes)
         ]
     )
+
+
+def unread(seconds: Sequence[Second], share: float) -> list[Second]:
+    """Return the seconds; this share of them, by chance, has no values."""
+    chance = np.random.default_rng(0).random(len(seconds)) < share
+    return [
+        second._replace(
+            values=np.full_like(second.values, np.nan),
+            channels=np.full_like(second.channels, np.nan),
+        )
+        if is_missing
+        else second
+        for second, is_missing in zip(seconds, chance.tolist(), strict=True)
+    ]
 
 
 def rotated(seconds: Sequence[Second], by: int) -> list[Second]:
@@ -133,9 +155,13 @@ def lasting(minute: Summary) -> list[Summary]:
 
 
 def healthy_rows(all_sessions: Sequence[Session]) -> list[Row]:
+    quiet = [session for session in all_sessions if not session.cases]
     plays = {
-        how: [healthy(session, shift) for session in all_sessions if not session.cases]
+        f"{how}{', unread' if missing else ''}": [
+            healthy(session, shift, missing) for session in quiet
+        ]
         for how, shift in SHIFTS.items()
+        for missing in (0.0, MISSING)
     }
     plays["runs"] = runs(all_sessions)
     return [healthy_row(how, some) for how, some in plays.items()]
