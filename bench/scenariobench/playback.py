@@ -31,6 +31,7 @@ _MOVE_S = 60.0  # longest time until a shard moves to a second analyzer
 _SAVED_S = 9.0  # until a node whose name makes it early was saved once
 # where findings are timed to the second, and to two: before and after onset and end
 _OPENING_S, _ENDING_S = (1, 9), (2, 44)
+_JUDGED_S = 0.06  # from the read of a single slice to its findings, several times over
 
 
 @dataclass
@@ -130,8 +131,16 @@ class Playback:
         entries = [(start_ms + each.second * 1000, self._fields(each)) for each in batch]
         for arm in self.arms:
             arm.stream.add(entries)
-        for arm in self.arms if wait else ():
+        if wait:
+            self._collect(batch)
+
+    def _collect(self, batch: Sequence[TimedSlice]) -> None:
+        """Take the findings of a batch that was read; those of a single slice with its second."""
+        for arm in self.arms:
             arm.stream.wait_delivered()
+        if len(batch) == 1:
+            time.sleep(_JUDGED_S)
+        for arm in self.arms:
             arm.findings.poll(batch[-1].second)
             if len(batch) >= _BULK:
                 arm.stream.trim()
