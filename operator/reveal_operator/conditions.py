@@ -169,7 +169,7 @@ def collectors_available(facts: ConditionInputs) -> ConditionCheck:
         )
         return ConditionCheck(kind, FALSE, "NoNodes", message)
     message = f"{workload.available} of {workload.desired} collectors are available"
-    missing, rolling = workload.desired - workload.available, is_rolling(workload)
+    missing, rolling = workload.desired - workload.available, workload.is_rolling
     # a roll-out restarts one pod at a time: of several nodes one is always missing then
     if missing > max(workload.desired // TOLERATED, rolling and workload.desired > 1):
         return ConditionCheck(kind, FALSE, *_with_failure(message, facts.collectors_failure))
@@ -187,7 +187,7 @@ def analyzer_available(facts: ConditionInputs) -> ConditionCheck:
     message = f"{workload.available} of {workload.desired} analyzers are available"
     if not workload.available:
         return ConditionCheck(kind, FALSE, *_with_failure(message, facts.analyzer_failure))
-    if is_rolling(workload):
+    if workload.is_rolling:
         return ConditionCheck(kind, TRUE, "RollingOut", message)
     missing = workload.available < workload.desired
     return ConditionCheck(kind, TRUE, "MostAvailable" if missing else "Available", message)
@@ -260,11 +260,6 @@ def learning(telemetry: Mapping[str, Any] | None) -> ConditionCheck:
     return ConditionCheck(LEARNING, FALSE, "Learned", message)
 
 
-def is_rolling(workload: Workload) -> bool:
-    """Return whether pods of an older template still exist."""
-    return workload.updated < workload.desired or not workload.current
-
-
 def find(known: Sequence[Condition], kind: str) -> Condition:
     """Return the condition of that type; an unknown one where there is none."""
     unknown = {"type": kind, "status": UNKNOWN, "reason": "", "message": ""}
@@ -313,20 +308,24 @@ def _overlaps(overlaps: Sequence[ProfileOverlap]) -> list[Failure]:
 
 
 def _missing_pods(facts: ConditionInputs) -> list[Failure]:
-    """Return the few pods that are missing where most are available."""
+    """Return the few pods that are missing where most are available, and what stops a roll-out."""
     losses = []
     for reason, word, workload, failure in (
         ("CollectorsMissing", "collectors", facts.collectors, facts.collectors_failure),
         ("AnalyzersMissing", "analyzers", facts.analyzer, facts.analyzer_failure),
     ):
-        if workload is None or not 0 < workload.available < workload.desired:
+        if workload is None or not workload.available:
             continue
+        missing = workload.desired - workload.available
         # a roll-out has missing pods by itself, but none that cannot start
         lasting = failure is not None and failure.reason not in TRANSIENT
-        if lasting or not is_rolling(workload):
-            missing = workload.desired - workload.available
+        if missing > 0 and (lasting or not workload.is_rolling):
             message = f"{missing} of {workload.desired} {word} are not available"
-            losses.append(Failure(reason, f"{message}: {failure.message}" if failure else message))
+        elif lasting and workload.is_rolling:
+            reason, message = "RollOutStuck", f"the roll-out of the {word} does not proceed"
+        else:
+            continue
+        losses.append(Failure(reason, f"{message}: {failure.message}" if failure else message))
     return losses
 
 

@@ -1,7 +1,8 @@
-"""Inspects the pods of a workload in which some are missing: rarely, and only while they are.
+"""Inspects the pods of a workload in which some are missing or old: rarely, and only while they are.
 
 DaemonSets and Deployments say how many pods are missing, not why.  Their pods are not watched (a
-profile may have thousands): they are listed after half a minute, and then once a minute.
+profile may have thousands): they are listed after half a minute, and then once a minute.  A pod
+that cannot start stops a roll-out, while those of the older template are all available.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class InspectionResult:
 
 @dataclass
 class _Inspection:
-    """A workload in which pods are missing since ``since``."""
+    """A workload in which pods are missing or old since ``since``."""
 
     since: float
     inspected: float = 0.0
@@ -69,7 +70,7 @@ class WorkloadInspector:
         key, now = (profile, component), self._clock()
         workload, first = owned.workload if owned else None, key not in self._known
         self._known.add(key)
-        if owned is None or workload is None or workload.available >= workload.desired:
+        if owned is None or workload is None or workload.is_complete:
             self._open.pop(key, None)
             return InspectionResult()
         since = now - PATIENCE_S if first else now

@@ -53,6 +53,19 @@ class Workload:
     available: int
     failing_conditions: tuple[tuple[str, str], ...] = ()  # reason and message
 
+    @property
+    def is_rolling(self) -> bool:
+        """Whether pods of an older template exist, or may exist.
+
+        A Deployment starts a pod before it ends an older one: then it has more than it should.
+        """
+        return self.updated < max(self.desired, self.created) or not self.current
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all pods are available and have the latest template."""
+        return self.available >= self.desired and not self.is_rolling
+
 
 @dataclass(frozen=True, slots=True)
 class ObservedObject:

@@ -280,6 +280,19 @@ def test_a_rollout_degrades_only_when_it_is_stuck() -> None:
     assert "1 without an image" in message(stuck, DEGRADED)
 
 
+def test_a_rollout_that_cannot_proceed_is_visible_while_all_old_pods_work() -> None:
+    """A Deployment keeps its old pod until the new one is ready."""
+    rolling = replace(GOOD, analyzer=pods(1, 1, created=2))
+    assert of(rolling, ANALYZER_AVAILABLE) == ("True", "RollingOut")
+    assert of(rolling, DEGRADED)[0] == "False"
+    new = replace(rolling, analyzer_failure=Failure("Waiting", "1 starting (n1)"))
+    assert of(new, DEGRADED)[0] == "False"
+    stuck = replace(rolling, analyzer_failure=Failure("ImagePullFailed", "1 without an image"))
+    assert of(stuck, DEGRADED) == ("True", "RollOutStuck")
+    assert "1 without an image" in message(stuck, DEGRADED)
+    assert of(stuck, READY) == ("True", "Watching")
+
+
 def test_overlaps_are_reported_before_the_first_telemetry() -> None:
     facts = ConditionInputs(generation=1, overlaps=(ProfileOverlap("b", 1, "n"),))
     assert of(facts, DEGRADED) == ("True", "NodesOverlap")

@@ -95,6 +95,15 @@ def test_the_delay_restarts_when_all_pods_are_available(bench: Bench) -> None:
     assert bench.look() == InspectionResult(None, PATIENCE_S)
 
 
+def test_pods_are_listed_while_those_of_an_older_template_are_all_available(bench: Bench) -> None:
+    surge = Workload(current=True, desired=1, created=2, updated=1, ready=1, available=1)
+    bench.look(None)
+    assert bench.look(replace(CHILD, workload=surge)) == InspectionResult(None, PATIENCE_S)
+    bench.now += PATIENCE_S
+    found = bench.look(replace(CHILD, workload=surge))
+    assert found.failure and found.failure.reason == "ImagePullFailed"
+
+
 @pytest.mark.parametrize("child", [None, replace(CHILD, workload=None)])
 def test_without_a_workload_there_is_nothing_to_see(
     bench: Bench, child: ObservedObject | None
