@@ -68,8 +68,8 @@ def condition(text: ConditionText | None, now_ns: int) -> Object:
 class NodeConditions:
     """Keeps the conditions of nodes equal to the reports that the API has.
 
-    Without ``enabled`` the reports of ``profile`` put none on a node, and what an earlier run left
-    is removed.
+    Without ``enabled`` this analyzer puts none on a node, and removes what an earlier run left.  It
+    leaves what the profile now asks for: during a roll-out an analyzer with newer settings sets it.
     """
 
     def __init__(self, api: SinkApi, profile: str, *, enabled: bool) -> None:
@@ -114,6 +114,8 @@ class NodeConditions:
             if present is None and not self._enabled:
                 return
             desired = self._desired(node)
+            if desired and not self._enabled:
+                return
             if (desired and desired.reason) != present:
                 self._api.patch_node_conditions(node, [condition(desired, now_ns)])
         except UnavailableError:
@@ -136,8 +138,8 @@ class NodeConditions:
 
     def _counts(self, profile: str) -> bool:
         """Whether the reports of a profile put conditions on nodes."""
-        if profile == self._profile:
-            return self._enabled
+        if profile == self._profile and self._enabled:
+            return True
         try:
             return wants_conditions(self._api.profile(profile).get("spec") or {})
         except NotFoundError:

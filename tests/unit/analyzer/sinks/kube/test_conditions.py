@@ -185,6 +185,18 @@ def test_switched_off_it_is_removed_and_nodes_without_it_cost_a_single_request()
     assert before.api.calls == [("node", "n1")]
 
 
+def test_an_analyzer_with_older_settings_leaves_what_a_newer_one_sets() -> None:
+    """During the roll-out that switches conditions on, both have the report of the node."""
+    newer = Nodes()
+    newer.api.profiles["p"]["spec"] = {"reporting": {"nodeConditions": True}}
+    newer.store(urgent())
+    newer.update("p-n1-cpu-1")
+    older = NodeConditions(newer.api, "p", enabled=False)
+    older.recheck(["n1"])
+    older.update({"n1": frozenset({"p-n1-cpu-1"})}, 0)
+    assert reasons(newer.api) == ["CPUHigh"]
+
+
 def test_after_an_outage_conditions_are_written_and_a_refusal_waits_for_the_next_list(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
