@@ -120,7 +120,7 @@ def _evidence_columns(record: EpisodeRecord, rule: HypothesisRule | None) -> lis
 def _evidence_of(record: EpisodeRecord) -> EpisodeEvidence:
     episode, trace = record.episode, record.trace
     return EpisodeEvidence(
-        trace.stats, trace.weights, episode.matches, episode.subsystem, episode.subsystems
+        trace.stats, trace.weights, episode.current_matches, episode.subsystem, episode.subsystems
     )
 
 

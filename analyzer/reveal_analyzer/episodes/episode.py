@@ -95,6 +95,16 @@ class Episode:
         self.present_ns |= other.present_ns
 
     @property
+    def current_matches(self) -> list[str]:
+        """Names of the signatures that were present in the last minute in which one was.
+
+        A signature that matched only while the fault began says nothing of what lasts.
+        """
+        present = {name: self.present_ns.get(name, self.last_ns) for name in self.matches}
+        since_ns = max(present.values(), default=0) - _PRESENT_S * NS_PER_SECOND
+        return [name for name, last_ns in present.items() if last_ns >= since_ns]
+
+    @property
     def certain_severities(self) -> list[Severity]:
         """Severities of the signatures that were present in the last active minute."""
         since_ns = self.last_ns - _PRESENT_S * NS_PER_SECOND
@@ -107,7 +117,7 @@ class Episode:
     @property
     def reported_state(self) -> tuple[object, ...]:
         """The part of its state whose change is worth an update."""
-        return tuple(self.subsystems), tuple(self.matches)
+        return tuple(self.subsystems), tuple(self.current_matches)
 
     def primary_subsystem(self) -> Subsystem:
         """Return the subsystem of the first certain signature, else the one of most weight."""

@@ -18,6 +18,7 @@ from reveal_analyzer.episodes.case import GROWS_S, Case
 from reveal_analyzer.hypotheses.model import CertainSignature, HypothesisRule
 from reveal_analyzer.subjects.history import SubjectHistory
 from reveal_contract.finding import Confidence, Pod, Subject
+from reveal_contract.metric import Subsystem
 from reveal_contract.time_units import NS_PER_SECOND
 
 SYMPTOM_DELAY_S = 15  # from the beginning of a cause to that of its last symptom
@@ -50,6 +51,16 @@ class _View(NamedTuple):
         own = [match.rule for name, match in matches.items() if name in self.case.rules]
         # evidence of another fault may fit a rule better than its own; a signature is certain
         return own or ([self.rule] if self.rule else [])
+
+    @property
+    def subsystems(self) -> set[Subsystem]:
+        """Where its cause is; where no signature says that, all that it shows in.
+
+        What moved with a certain cause in another subsystem may be of another fault.
+        """
+        if self.case.is_certain:
+            return {rule.subsystem for rule in self.rules}
+        return set(self.case.episode.subsystems)
 
 
 class Relations:
@@ -124,8 +135,7 @@ class Relations:
         if age_s > GROWS_S:
             return Relation.NONE
         # it began with the case: another sign of the same fault, in doubt
-        same_subsystem = rule.subsystem in known.case.episode.subsystems
-        if same_subsystem or names_same_culprit(new.found, known.found):
+        if rule.subsystem in known.subsystems or names_same_culprit(new.found, known.found):
             return Relation.SAME
         return Relation.NONE
 

@@ -31,7 +31,7 @@ class EpisodeEvidence:
     """What a hypothesis is judged by.
 
     ``weights`` is the part of each column of ``stats`` in the harm; ``matched`` names the rules
-    whose certain signature matched, in that order.
+    whose certain signature matches now, in the order in which they did first.
     """
 
     stats: ColumnStats

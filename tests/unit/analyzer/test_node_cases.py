@@ -136,6 +136,15 @@ def test_a_second_throttled_subject_is_a_finding_of_its_own() -> None:
     assert {finding.share_metric for finding in last.values()} == {"cpu.subject.throttled_time"}
 
 
+def test_two_certain_causes_of_different_subsystems_that_begin_together_are_two_findings() -> None:
+    story = Story()
+    story.run(QUIET_S)
+    story.run(60, BACKLOG, CONTENTION)
+    story.run(60, BACKLOG)
+    assert sorted(name for _, name in story.opened) == ["CPUContention", "ReceiveBacklogOverflow"]
+    assert [name for _, name in story.resolved] == ["CPUContention"]
+
+
 def test_the_same_harm_by_the_same_culprit_stays_a_single_finding() -> None:
     kinds = ("nice", "system", "irq", "softirq")
     added = [Channel(f"cpu.{kind}", cpu, Kind.COUNTER, 1e7) for kind in kinds for cpu in "01"]
