@@ -321,12 +321,15 @@ def _missing_pods(facts: ConditionInputs) -> list[Failure]:
         lasting = failure is not None and failure.reason not in TRANSIENT
         if missing > 0 and (lasting or not workload.is_rolling):
             message = f"{missing} of {workload.desired} {word} are not available"
+            losses.append(_loss(reason, message, failure))
         elif lasting and workload.is_rolling:
-            reason, message = "RollOutStuck", f"the roll-out of the {word} does not proceed"
-        else:
-            continue
-        losses.append(Failure(reason, f"{message}: {failure.message}" if failure else message))
+            message = f"the roll-out of the {word} does not proceed"
+            losses.append(_loss("RollOutStuck", message, failure))
     return losses
+
+
+def _loss(reason: str, message: str, failure: Failure | None) -> Failure:
+    return Failure(reason, f"{message}: {failure.message}" if failure else message)
 
 
 def _silent_nodes(facts: ConditionInputs) -> list[Failure]:

@@ -1,4 +1,4 @@
-"""Inspects the pods of a workload in which some are missing or old: rarely, and only while they are.
+"""Inspects the pods of a workload while some are missing or old: rarely, and only then.
 
 DaemonSets and Deployments say how many pods are missing, not why.  Their pods are not watched (a
 profile may have thousands): they are listed after half a minute, and then once a minute.  A pod

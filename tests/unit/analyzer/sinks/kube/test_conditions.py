@@ -185,7 +185,7 @@ def test_switched_off_it_is_removed_and_nodes_without_it_cost_a_single_request()
     assert before.api.calls == [("node", "n1")]
 
 
-def test_an_analyzer_with_older_settings_leaves_what_a_newer_one_sets() -> None:
+def test_an_analyzer_with_older_settings_leaves_the_condition_that_a_newer_analyzer_sets() -> None:
     """During the roll-out that switches conditions on, both have the report of the node."""
     newer = Nodes()
     newer.api.profiles["p"]["spec"] = {"reporting": {"nodeConditions": True}}
