@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reveal_cli.errors import USAGE, CliError
-from reveal_cli.output_files import STATE
+from reveal_cli.scan_directory import STATE
 
 if TYPE_CHECKING:
     from reveal_analyzer.node import NodeAnalyzer

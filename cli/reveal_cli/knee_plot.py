@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from reveal_analyzer.selection.curves import ThresholdPoint
-from reveal_cli.output_files import write_atomically
+from reveal_cli.atomic_file import write_atomically
 
 # colors that color-blind readers can distinguish; markers do it in gray print
 _LINES = (

@@ -1,17 +1,15 @@
-"""Files that a scan writes into ``--output DIR``: findings, recording and summary."""
+"""Findings as JSON, and the summary of a scan."""
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import platform
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reveal_cli.errors import CliError
+from reveal_cli.atomic_file import write_atomically
 from reveal_contract import VERSION
 from reveal_contract.finding import Finding, rfc3339
 from reveal_contract.time_units import NS_PER_SECOND
@@ -19,86 +17,10 @@ from reveal_contract.time_units import NS_PER_SECOND
 if TYPE_CHECKING:
     from reveal_cli.live_session import ScanPlan, ScanState
 
-FINDINGS, RECORDING, SUMMARY, STATE = (
-    "findings.jsonl", "recording.rvl", "summary.json", "state.rvs"
-)  # fmt: skip
-SCAN_FILES = (FINDINGS, RECORDING, SUMMARY, STATE)
-
-
-def claim_directory(directory: Path) -> Path:
-    """Create the directory and its recording; whoever creates that file owns the other files.
-
-    Raises ``CliError`` where a file of a scan exists, or nothing can be written.
-    """
-    recording = directory / RECORDING
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        for name in SCAN_FILES:
-            if os.path.lexists(directory / name):
-                raise CliError(_exists(directory / name))
-        os.close(os.open(recording, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
-    except FileExistsError:
-        raise CliError(
-            _exists(recording)
-            if recording.exists()
-            else f"{directory} is not a directory: name a directory for --output"
-        ) from None
-    except OSError as error:
-        raise CliError(f"cannot write to {directory}: {error.strerror}") from None
-    return recording
-
-
-def _exists(path: Path) -> str:
-    return f"{path} exists already: name another directory or remove it"
-
-
-def release_directory(directory: Path) -> None:
-    """Remove the files of a scan that never began, so that the next one can use the directory."""
-    for name in SCAN_FILES:
-        with contextlib.suppress(OSError):
-            (directory / name).unlink()
-
 
 def jsonl(findings: Iterable[Finding]) -> str:
     """Return findings as JSON, one a line."""
     return "".join(json.dumps(finding.to_dict()) + "\n" for finding in findings)
-
-
-def write_atomically(path: Path, parts: Iterable[str | bytes]) -> None:
-    """Write a file so that it has the new content or the old one, never a part.
-
-    A device or pipe, such as /dev/stdout, gets the content as it is.  The target of a link is
-    replaced, not the link.  Raises ``CliError``.
-    """
-    data = (part.encode() if isinstance(part, str) else part for part in parts)
-    try:
-        if _is_stream(path):
-            with path.open("ab") as file:
-                file.writelines(data)
-        else:
-            _replace(Path(os.path.realpath(path)), data)
-    except OSError as error:
-        raise CliError(f"cannot write {path}: {error.strerror}") from None
-
-
-def _is_stream(path: Path) -> bool:
-    """Return whether a path names a device, a pipe or an open descriptor, not a file on a disk."""
-    folder = os.path.realpath(path.parent)
-    if folder == "/dev" or folder.startswith("/proc/"):
-        return True
-    return path.exists() and not path.is_file() and not path.is_dir()
-
-
-def _replace(path: Path, data: Iterable[bytes]) -> None:
-    new = path.with_name(f".{path.name}.new")
-    try:
-        with new.open("wb") as file:
-            file.writelines(data)
-        new.replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):  # read-only by now: the first error is the cause
-            new.unlink()
-        raise
 
 
 class FindingsFile:

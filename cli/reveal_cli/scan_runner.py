@@ -6,22 +6,15 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from reveal_cli.atomic_file import write_atomically
 from reveal_cli.errors import CliError
 from reveal_cli.interrupt import Interrupt, Interrupted
 from reveal_cli.live_session import LiveSession, OnTick, ScanPlan, ScanState
-from reveal_cli.output_files import (
-    FINDINGS,
-    STATE,
-    SUMMARY,
-    FindingsFile,
-    claim_directory,
-    release_directory,
-    summary,
-    write_atomically,
-)
+from reveal_cli.output_files import FindingsFile, summary
 from reveal_cli.progress import Progress
 from reveal_cli.recordings import Recording
 from reveal_cli.replay import judge_whole
+from reveal_cli.scan_directory import FINDINGS, STATE, SUMMARY, claim_directory, release_directory
 from reveal_contract import VERSION
 from reveal_contract.finding import Finding
 

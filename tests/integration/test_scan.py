@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from reveal_cli.output_files import FINDINGS, RECORDING, STATE, SUMMARY
 from reveal_cli.recordings import Slices
+from reveal_cli.scan_directory import FINDINGS, RECORDING, STATE, SUMMARY
 from support.polling import wait_until
 
 SCAN = [sys.executable, "-m", "reveal_cli", "scan"]

@@ -7,10 +7,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from reveal_cli.atomic_file import write_atomically
 from reveal_cli.errors import USAGE, CliError
 from reveal_cli.interrupt import Interrupt
 from reveal_cli.options import add_judging, add_table, length
-from reveal_cli.output_files import jsonl, print_findings, write_atomically
+from reveal_cli.output_files import jsonl, print_findings
 from reveal_cli.output_paths import check_outputs
 from reveal_cli.summary_text import exit_code
 from reveal_cli.terminal import show

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 from rich.console import RenderableType
 from rich.table import Column
 
+from reveal_cli.atomic_file import write_atomically
 from reveal_cli.errors import DONE, USAGE, CliError
 from reveal_cli.interrupt import Interrupt
 from reveal_cli.options import nanoseconds
-from reveal_cli.output_files import write_atomically
 from reveal_cli.output_paths import check_outputs
 from reveal_cli.terminal import show, table
 

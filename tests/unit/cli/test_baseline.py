@@ -12,7 +12,7 @@ from reveal_cli.__main__ import build_parser
 from reveal_cli.baseline import MAX_FILE_BYTES, encode_baseline, read_baseline, start_from
 from reveal_cli.commands.scan import scan_plan
 from reveal_cli.errors import USAGE, CliError
-from reveal_cli.output_files import STATE
+from reveal_cli.scan_directory import STATE
 from reveal_contract.settings import AnalyzerSettings
 from support.synthetic_node import Node
 

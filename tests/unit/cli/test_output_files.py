@@ -7,14 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from reveal_cli.atomic_file import write_atomically
 from reveal_cli.errors import CliError
-from reveal_cli.output_files import (
-    SCAN_FILES,
-    FindingsFile,
-    claim_directory,
-    missing_sources,
-    write_atomically,
-)
+from reveal_cli.output_files import FindingsFile, missing_sources
+from reveal_cli.scan_directory import SCAN_FILES, claim_directory
 from support.finding_factory import scan_finding
 
 

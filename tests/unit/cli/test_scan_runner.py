@@ -9,8 +9,8 @@ import pytest
 from reveal_cli.errors import CliError
 from reveal_cli.interrupt import Interrupt
 from reveal_cli.live_session import LiveSession, ScanPlan
-from reveal_cli.output_files import RECORDING, SUMMARY
 from reveal_cli.progress import PlainProgress
+from reveal_cli.scan_directory import RECORDING, SUMMARY
 from reveal_cli.scan_runner import run_scan
 from reveal_contract.settings import AnalyzerSettings
 

@@ -19,7 +19,7 @@ def episode(**present_s: int) -> Episode:
     return found
 
 
-def test_a_signature_that_matched_only_at_the_beginning_is_not_the_cause_of_what_lasts() -> None:
+def test_a_signature_that_matched_only_while_a_fault_began_is_not_the_cause_of_what_lasts() -> None:
     lasting = episode(OneCPUOverloaded=10, CPUContention=3900)
     assert lasting.current_matches == ["CPUContention"]
 

@@ -1,0 +1,48 @@
+"""The directory of ``reveal scan --output DIR``: the names of its files, and who may write them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+from reveal_cli.errors import CliError
+
+FINDINGS, RECORDING, SUMMARY, STATE = (
+    "findings.jsonl", "recording.rvl", "summary.json", "state.rvs"
+)  # fmt: skip
+SCAN_FILES = (FINDINGS, RECORDING, SUMMARY, STATE)
+
+
+def claim_directory(directory: Path) -> Path:
+    """Create the directory and its recording; whoever creates that file owns the other files.
+
+    Raises ``CliError`` where a file of a scan exists, or nothing can be written.
+    """
+    recording = directory / RECORDING
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for name in SCAN_FILES:
+            if os.path.lexists(directory / name):
+                raise CliError(_exists(directory / name))
+        os.close(os.open(recording, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
+    except FileExistsError:
+        raise CliError(
+            _exists(recording)
+            if recording.exists()
+            else f"{directory} is not a directory: name a directory for --output"
+        ) from None
+    except OSError as error:
+        raise CliError(f"cannot write to {directory}: {error.strerror}") from None
+    return recording
+
+
+def _exists(path: Path) -> str:
+    return f"{path} exists already: name another directory or remove it"
+
+
+def release_directory(directory: Path) -> None:
+    """Remove the files of a scan that never began, so that the next one can use the directory."""
+    for name in SCAN_FILES:
+        with contextlib.suppress(OSError):
+            (directory / name).unlink()
