@@ -1,7 +1,7 @@
 """Open cases of one node: which second belongs to which case, what opens one, and when it ends.
 
 There is one case per cause.  Two things open a case: a certain signature that matches for as long
-as it asks, or a residual score above its threshold in 4 of 10 seconds.  The residual score is that
+as it asks, or a residual score above its threshold in 5 of 10 seconds.  The residual score is that
 of the columns that no open case accounts for.  A residual score above the threshold in 2 of 3
 seconds, or a signature that matches but not yet for long enough, is only *suspected*.
 """
@@ -35,7 +35,7 @@ from reveal_contract.time_units import NS_PER_SECOND
 class TrackerSettings:
     """When a residual score is suspected and when it opens a case, in seconds."""
 
-    need: int = 4  # above the threshold, of the last `of`: opened
+    need: int = 5  # above the threshold, of the last `of`: opened
     of: int = 10
     suspect: int = 2  # of the last `suspect_of`: suspected
     suspect_of: int = 3

@@ -139,7 +139,7 @@ def test_a_score_above_its_threshold_is_suspected_then_opened_then_resolved() ->
     clock = Clock()
     clock.run(6, {CPU: 2.0})
     clock.run(15)
-    assert clock.log == [(1, "Suspected", CPU), (3, "Opened", CPU), (15, "Resolved", CPU)]
+    assert clock.log == [(1, "Suspected", CPU), (4, "Opened", CPU), (15, "Resolved", CPU)]
 
 
 def test_a_score_equal_to_its_threshold_is_not_anomalous() -> None:
@@ -153,15 +153,15 @@ def test_seconds_need_not_be_adjacent() -> None:
     for _ in range(5):
         clock.run(1, {CPU: 2.0})
         clock.run(1)
-    assert (6, "Opened", CPU) in clock.log
+    assert (8, "Opened", CPU) in clock.log
 
 
 def test_a_suspicion_is_reported_again_only_after_a_calm_second() -> None:
     clock = Clock()
     clock.run(2, {CPU: 2.0})
-    clock.run(9)
+    clock.run(3)
     clock.run(2, {CPU: 2.0})
-    assert [entry[:2] for entry in clock.log] == [(1, "Suspected"), (12, "Suspected")]
+    assert [entry[:2] for entry in clock.log] == [(1, "Suspected"), (6, "Suspected")]
 
 
 def test_a_sustained_signature_opens_immediately() -> None:
@@ -178,7 +178,7 @@ def test_a_subsystem_joins_soon_after_the_opening_and_opens_its_own_later() -> N
     assert early.log[-1] == (6, "Changed", CPU)
     late.run(20, {CPU: 2.0})
     late.run(10, {CPU: 2.0, GPU: 2.0})
-    assert late.log[-1] == (23, "Opened", GPU)
+    assert late.log[-1] == (24, "Opened", GPU)
 
 
 def test_consequences_of_a_moment_belong_to_it() -> None:
@@ -216,7 +216,7 @@ def test_a_second_fault_of_the_same_subsystem_opens_and_ends_alone() -> None:
     clock = Clock()
     clock.run(60, {CPU: 2.0}, moved={STEAL: 20.0})
     clock.run(40, {CPU: 4.0}, moved={STEAL: 20.0, DELAY: 30.0})
-    assert clock.changes_of(FindingChange.OPENED) == [(3, CPU), (63, CPU)]
+    assert clock.changes_of(FindingChange.OPENED) == [(4, CPU), (64, CPU)]
     first, second = clock.tracker.open
     clock.run(20, {CPU: 2.0}, moved={STEAL: 20.0})
     assert clock.tracker.open == [first]
@@ -240,7 +240,7 @@ def test_the_same_fault_again_is_another_case() -> None:
     for _ in range(3):
         clock.run(20, {CPU: 2.0})
         clock.run(30)
-    assert clock.changes_of(FindingChange.OPENED) == [(3, CPU), (53, CPU), (103, CPU)]
+    assert clock.changes_of(FindingChange.OPENED) == [(4, CPU), (54, CPU), (104, CPU)]
     assert clock.changes_of(FindingChange.RESOLVED) == [(29, CPU), (79, CPU), (129, CPU)]
 
 
@@ -305,11 +305,11 @@ def test_what_is_not_read_any_more_closes_as_unobserved() -> None:
 def test_a_clock_that_was_set_back_gives_no_case_that_ends_before_it_began() -> None:
     clock = Clock()
     clock.run(20)
-    clock.run(3, {CPU: 2.0})
+    clock.run(4, {CPU: 2.0})
     clock.second -= 20
     clock.run(5, {CPU: 2.0})
     (case,) = clock.tracker.open
-    assert case.episode.first_ns == 3 * NS_PER_SECOND
+    assert case.episode.first_ns == 4 * NS_PER_SECOND
     assert case.episode.first_ns < case.episode.last_ns
 
 
@@ -332,7 +332,7 @@ def test_a_case_ends_if_its_culprit_is_back_and_another_cause_describes_its_colu
     clock.run(60, {CPU: 2.0}, moved={DELAY: 20.0})
     contention = SignatureMatch(RULES["CPUContention"], ())
     clock.run(30, {CPU: 2.0}, moved={DELAY: 20.0}, sustained=[contention])
-    assert clock.changes_of(FindingChange.OPENED) == [(3, CPU), (60, CPU)]
+    assert clock.changes_of(FindingChange.OPENED) == [(4, CPU), (60, CPU)]
     assert clock.changes_of(FindingChange.RESOLVED) == [(70, CPU)]
 
 
@@ -352,7 +352,7 @@ def test_what_moved_by_chance_when_a_signature_began_is_another_case_when_it_mov
     clock.run(20, {NETWORK: 2.0}, [loss], lost)
     clock.run(20, {NETWORK: 2.0, CPU: 2.0}, [loss], {**lost, **steal})
     clock.run(20, {NETWORK: 2.0}, [loss], lost)
-    assert clock.changes_of(FindingChange.OPENED) == [(0, NETWORK), (27, CPU)]
+    assert clock.changes_of(FindingChange.OPENED) == [(0, NETWORK), (28, CPU)]
     assert clock.changes_of(FindingChange.RESOLVED) == [(53, CPU)]
 
 
