@@ -86,7 +86,7 @@ def evidence_text(evidence: Evidence) -> str:
 
 
 def state_text(finding: Finding) -> str:
-    """Return the state; "Unobserved" or "Stopped" where nobody saw the finding end."""
+    """Return the state; how it was resolved where nobody saw the finding end."""
     ended = finding.resolution in (Resolution.NONE, Resolution.ENDED)
     return finding.state.value if ended else finding.resolution.value
 

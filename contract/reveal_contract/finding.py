@@ -36,6 +36,7 @@ class Resolution(StrEnum):
     ENDED = "Ended"  # its evidence was observed to be normal again
     UNOBSERVED = "Unobserved"  # its evidence is no longer read: whether it lasts is unknown
     STOPPED = "Stopped"  # watching ended while it was open
+    ACCEPTED = "Accepted"  # it lasts, and is what later values are compared with
 
 
 class FindingChange(StrEnum):

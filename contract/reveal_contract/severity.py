@@ -39,8 +39,13 @@ def of_detectors(agreeing: int) -> Severity:
     return Severity.HIGH if agreeing >= _ALL_DETECTORS else Severity.MEDIUM
 
 
-def of_slowdown(percent: float) -> Severity:
-    """Return the severity of a job whose steps take ``percent`` longer."""
+def of_slowdown(percent: float, *, resumed: bool = False) -> Severity:
+    """Return the severity of a job whose steps take ``percent`` longer.
+
+    ``resumed``: since a pause of the job.  It may be another run, with longer steps on purpose.
+    """
+    if resumed:
+        percent = min(percent, _MEDIUM_SLOWDOWN)
     if percent >= _CRITICAL_SLOWDOWN:
         return Severity.CRITICAL
     if percent >= _HIGH_SLOWDOWN:

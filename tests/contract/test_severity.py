@@ -41,6 +41,15 @@ def test_a_slowdown_is_severe_by_its_percent(percent: float, expected: Severity)
     assert severity.of_slowdown(percent) is expected
 
 
+@pytest.mark.parametrize("percent", [5.0, 29.0, 35.0, 200.0])
+def test_a_slowdown_since_a_pause_is_no_worse_than_medium(percent: float) -> None:
+    assert severity.of_slowdown(percent, resumed=True) is Severity.MEDIUM
+
+
+def test_a_small_slowdown_since_a_pause_is_low() -> None:
+    assert severity.of_slowdown(4.0, resumed=True) is Severity.LOW
+
+
 def test_an_outlier_is_severe_by_its_score_unless_it_is_permanent() -> None:
     scores = (1.5, 2.0, 4.0)
     assert [severity.of_outlier(score, permanent=False) for score in scores] == [LOW, MEDIUM, HIGH]

@@ -60,6 +60,7 @@ def test_days_are_printed_where_the_findings_are_of_several() -> None:
         (Resolution.ENDED, "Resolved"),
         (Resolution.UNOBSERVED, "Unobserved"),
         (Resolution.STOPPED, "Stopped"),
+        (Resolution.ACCEPTED, "Accepted"),
     ],
 )
 def test_only_a_finding_that_ended_is_called_resolved(resolution: Resolution, state: str) -> None:

@@ -8,6 +8,7 @@ from reveal_contract.time_units import NS_PER_SECOND
 _END_NOT_OBSERVED = {
     Resolution.UNOBSERVED: "No longer observed, whether it lasts is unknown",
     Resolution.STOPPED: "No longer watched, whether it lasts is unknown",
+    Resolution.ACCEPTED: "It lasts, and is the baseline from now on",
 }
 
 

@@ -84,6 +84,13 @@ def test_only_a_finding_that_ended_is_called_resolved(resolution: Resolution, re
     assert "CPU is slow" in event.note
 
 
+def test_a_finding_that_is_the_baseline_now_is_not_called_over() -> None:
+    accepted = finding(state=State.RESOLVED, resolution=Resolution.ACCEPTED)
+    (event,) = event_policy.changed(accepted, Severity.HIGH, was_open=True)
+    assert event.reason.name == "ReportingStopped"
+    assert event.note.startswith("It lasts, and is the baseline from now on: ")
+
+
 def test_reminders_become_rarer_with_age() -> None:
     hour = 3600
     ages = {0: 0, 599: 0, 600: 1, hour: 2, 6 * hour: 3, 24 * hour: 4, 47 * hour: 4, 72 * hour: 6}
