@@ -23,7 +23,8 @@ class Job:
 
     ``slower`` gives the factor of a step by the time it begins.  Each ``evaluates`` s (0: never)
     there are two seconds of shorter steps, as an evaluation has.  A step of several ``parts``
-    is as many small ones and an update; what makes it longer comes after them.
+    is as many small ones and an update; what makes it longer comes after them.  ``pause`` is when
+    the job stops, and for how many seconds.
     """
 
     period: float
@@ -33,11 +34,15 @@ class Job:
     evaluates: float = 25.0
     seed: int = 0
     parts: int = 1
+    pause: tuple[float, float] = (0.0, 0.0)
 
     def steps(self, seconds: float) -> list[tuple[float, float]]:
         """When each step begins and how long it takes."""
         draw, begin, result = np.random.default_rng(self.seed), 0.0, []
+        stop, stopped_s = self.pause
         while begin < seconds:
+            if stopped_s and begin >= stop:
+                begin, stopped_s = begin + stopped_s, 0.0
             length = self.period * self.slower(begin) * max(0.2, draw.normal(1, self.jitter))
             if self.evaluates and begin % self.evaluates < 2:
                 length = self.period * 0.4

@@ -14,6 +14,7 @@ import numpy as np
 from reveal_analyzer.arrays import Floats, Indices
 
 LONGEST_S = 7.5  # eight steps must fit into the longest window
+LONGEST_KNOWN_S = 15.0  # four steps of a job that is known must fit into it
 _TEETH = 4
 _TOOTH_WEIGHT = 0.84  # of each tooth relative to the one before
 _PADDING = 4
@@ -24,6 +25,7 @@ _BURSTY = 0.1
 _TINY = 1e-30
 _SLOWER_BAND = 4.6  # Hz: two teeth of the shorter step must lie in it
 _SLOWER_LEAST = 1.8  # short steps in a whole step, at least
+_NEAR = 0.6, 3.0  # times the period of a whole step in which it is searched again
 _SPACING = 0.02  # Hz that the highest tooth moves between two candidates: less than its line
 _CLEARLY = 0.1
 
@@ -75,13 +77,18 @@ def spectrum(values: Floats, rate: float) -> Spectrum:
     )  # fmt: skip
 
 
-def best_fit(spectrum: Spectrum, top: float | None = None) -> CombFit | None:
-    """Return the comb with most amplitude; ``top`` (Hz) is the upper end of the band."""
+def best_fit(
+    spectrum: Spectrum, top: float | None = None, longest: float = LONGEST_S
+) -> CombFit | None:
+    """Return the comb with most amplitude and a period of up to ``longest`` s.
+
+    ``top`` (Hz) is the upper end of the band.
+    """
     end = _end(spectrum, top)
     power = spectrum.power[:end]
     if power.sum() < _TINY:
         return None
-    slowest = max(1 / LONGEST_S, _LEAST_PERIODS / spectrum.seconds)
+    slowest = max(1 / longest, _LEAST_PERIODS / spectrum.seconds)
     fastest = min(_BAND * spectrum.rate, (end - 1) * spectrum.step)
     bins = np.arange(max(1, int(slowest / spectrum.step)), int(fastest / spectrum.step))
     if not bins.size:
@@ -106,8 +113,21 @@ def slower_fit(spectrum: Spectrum, period: float) -> CombFit | None:
     The lines of a step that consists of several smaller ones are those of the small ones.  Only
     what happens between whole steps, such as exchanging gradients, moves with the slow rhythm.
     """
+    return _stronger_fit(spectrum, period, _SLOWER_LEAST * period, LONGEST_S)
+
+
+def moved_fit(spectrum: Spectrum, period: float, than: float) -> CombFit | None:
+    """Return where a step of ``period`` moved to: a near comb with clearly more power than one."""
+    shortest, longest = _NEAR
+    return _stronger_fit(spectrum, than, shortest * period, min(longest * period, LONGEST_KNOWN_S))
+
+
+def _stronger_fit(
+    spectrum: Spectrum, period: float, shortest: float, longest: float
+) -> CombFit | None:
+    """Return the comb in a range of periods that holds clearly more power than that of one."""
     top = min(_SLOWER_BAND, _BAND * spectrum.rate)
-    first, last = 1 / LONGEST_S, 1 / (_SLOWER_LEAST * period)
+    first, last = 1 / longest, 1 / shortest
     if last <= first or 2 / period > top:
         return None
     low, end = int(0.5 * first / spectrum.step), int(top / spectrum.step)

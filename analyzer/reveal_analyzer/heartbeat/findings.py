@@ -44,13 +44,14 @@ _YOUNG_S = 60  # age of a slowdown up to which its cause may slow other jobs, to
 class _Slowdown:
     """A slowdown that is a finding: without impact, and its impact as reported and as it is.
 
-    ``related`` are the ids of findings that were open with it.
+    ``related`` are the ids of findings that were open with it; ``resumed``: since a pause.
     """
 
     base: Finding
     reported: Impact
     impact: Impact
     related: tuple[str, ...] = ()
+    resumed: bool = False
 
 
 class JobMonitor:
@@ -200,7 +201,11 @@ class JobMonitor:
         if slowdown is None:
             if impact is None or self._related.explains(impact):
                 return None
-            return self._open(impact, now_ns)
+            return self._open(impact, now_ns, resumed=state.resumed)
+        if state.is_accepted:
+            self._watch.accept(state.subject)
+            state.accept()
+            return self._resolve(slowdown, state.end, now_ns)
         # a slowdown may end, and another begin, while no slice arrives
         if impact is None or impact.since_ns != slowdown.impact.since_ns:
             return self._resolve(slowdown, state.end, now_ns)
@@ -213,24 +218,27 @@ class JobMonitor:
         slowdown.reported = impact
         return FindingUpdate(FindingChange.CHANGED, self._displayed(slowdown))
 
-    def _open(self, impact: Impact, now_ns: int) -> FindingUpdate:
+    def _open(self, impact: Impact, now_ns: int, *, resumed: bool) -> FindingUpdate:
         trace = self._recent.around(impact.since_ns)
         onset = OnsetEvidence(trace, self._rules, self._history)
         base = base_finding(self._node, impact, onset, now_ns)
         slowdowns = (each.base.id for each in self._slowdowns.values())
         related = (*self._related.open_ids(), *slowdowns)
         self._related.refer_to(base.id)
-        slowdown = self._slowdowns[impact.subject] = _Slowdown(base, impact, impact, related)
+        slowdown = _Slowdown(base, impact, impact, related, resumed)
+        self._slowdowns[impact.subject] = slowdown
         return FindingUpdate(FindingChange.OPENED, self._displayed(slowdown))
 
     def _displayed(self, slowdown: _Slowdown) -> Finding:
         """Return the open finding of a slowdown, which refers to those that are open with it."""
         ids = dict.fromkeys((*slowdown.related, *self._related.open_ids()))
         slowdown.related = tuple(ids)[-MOST_REFERENCES:]
-        return with_references(with_impact(slowdown.base, slowdown.impact), slowdown.related)
+        finding = with_impact(slowdown.base, slowdown.impact, resumed=slowdown.resumed)
+        return with_references(finding, slowdown.related)
 
     def _resolve(self, slowdown: _Slowdown, end: SlowdownEnd | None, now_ns: int) -> FindingUpdate:
         del self._slowdowns[slowdown.impact.subject]
         resolution = end.resolution if end else Resolution.ENDED
-        finding = resolved(slowdown.base, slowdown.impact, now_ns, resolution)
-        return FindingUpdate(FindingChange.RESOLVED, with_references(finding, slowdown.related))
+        finding = with_impact(slowdown.base, slowdown.impact, resumed=slowdown.resumed)
+        ended = resolved(finding, now_ns, resolution)
+        return FindingUpdate(FindingChange.RESOLVED, with_references(ended, slowdown.related))

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from reveal_analyzer.heartbeat.comb import Spectrum
 
 MOST_SCATTER = 0.03  # of the step time over the shortest window; beyond it nothing is reported
 LEAST_STEPS = 8  # in a window
-LEAST_REFERENCE_S = 60
+LEAST_STEPS_KNOWN = 4  # in the longest window, of a job whose reference is known
+LEAST_REFERENCE_S = 20
 SAME_RHYTHM = 0.6, 1.7  # ratios of periods within which a rhythm that moved is the same
 _MARGIN = 1.25
 _TEETH = 4
-# intervals of programs' timers: a job that steps by one of them is paced by the timer
-_TIMER_PERIODS_S = (0.04, 0.05, 0.1, 0.125, 0.2, 0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 10.0)
+# programs' timers have intervals of one digit, or of one and a half: 0.3, 1.5 and 2.5 s
 _TIMER_TOLERANCE = 0.001
+_EIGHTH_S = 0.125
 
 
-def is_alias(spectrum: Spectrum, period: float) -> bool:
+def is_alias(spectrum: Spectrum, period: float, end: float | None = None) -> bool:
     """Return whether a rhythm faster than the sampling could look like this one.
+
+    ``end`` (Hz): only what this one has below it counts.
 
     The samples of a counter are integrals over the sampling time 1/rate, and what it counts is
     never negative.  A rhythm at f therefore swings by at most twice the mean, and its samples by
@@ -28,7 +33,7 @@ def is_alias(spectrum: Spectrum, period: float) -> bool:
     return not any(
         _swing(spectrum, tooth / period) > _MARGIN * largest_alias(tooth / period, spectrum.rate)
         for tooth in range(1, _TEETH + 1)
-        if tooth / period < spectrum.rate / 2
+        if tooth / period < min(spectrum.rate / 2, end or math.inf)
     )
 
 
@@ -38,13 +43,15 @@ def largest_alias(frequency: float, rate: float) -> float:
 
 
 def is_timer(period: float) -> bool:
-    """Return whether the period (s) is a common interval of timers."""
-    return any(abs(period / timer - 1) < _TIMER_TOLERANCE for timer in _TIMER_PERIODS_S)
+    """Return whether the period (s) is round, as the intervals of timers are."""
+    digit = 10.0 ** math.floor(math.log10(period * (1 + _TIMER_TOLERANCE)))
+    round_period = round(2 * period / digit) * digit / 2
+    return any(abs(period / timer - 1) < _TIMER_TOLERANCE for timer in (round_period, _EIGHTH_S))
 
 
-def steps_fit(window: float, period: float) -> bool:
+def steps_fit(window: float, period: float, least: int = LEAST_STEPS) -> bool:
     """Return whether enough steps fit into a window (s)."""
-    return window >= LEAST_STEPS * period
+    return window >= least * period
 
 
 def is_same_rhythm(period: float, known: float) -> bool:

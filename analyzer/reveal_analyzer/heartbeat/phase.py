@@ -43,6 +43,19 @@ def periods(
     return found
 
 
+def line_age(values: Floats, rate: float, period: float) -> float:
+    """Return for how many seconds the line of a period (s) has been there, until the end."""
+    size = max(5, int(_WINDOW_PERIODS * rate * period)) | 1
+    if size >= len(values):
+        return 0.0
+    hop = max(1, int(rate * period / _PHASES_A_PERIOD))
+    amplitude = np.abs(_demodulated(values, 1 / (period * rate), size, hop))
+    # half of a window has the line when it is at half of its height
+    absent = np.flatnonzero(amplitude < np.median(amplitude[-len(amplitude) // 4 :]) / 2)
+    first = int(absent[-1]) + 1 if absent.size else 0
+    return min(len(values), (len(amplitude) - first) * hop + size // 2) / rate
+
+
 def _demodulated(values: Floats, cycles: float, size: int, hop: int) -> Complexes:
     """Return the line at ``cycles`` per sample: complex, one value per hop, the last at the end."""
     window = np.hanning(size + 2)[1:-1]

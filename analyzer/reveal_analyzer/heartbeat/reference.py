@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from reveal_analyzer.heartbeat.guards import LEAST_REFERENCE_S, MOST_SCATTER, is_timer
+from reveal_analyzer.heartbeat.guards import (
+    LEAST_REFERENCE_S,
+    MOST_SCATTER,
+    SAME_RHYTHM,
+    is_timer,
+)
+from reveal_analyzer.heartbeat.scatter import ReadingScatter, scatter
 from reveal_analyzer.heartbeat.slowdown_percent import slowdown_percent
 from reveal_analyzer.state.tree import StateError, StateTree, finite_array, number, section
 
 WINDOWS = (10, 30, 60)
 REFERENCE_S = 120
-# a slowdown is at least this many percent, and this many times the job's own scatter
-LEAST_SLOWDOWN, SLOWDOWN_SPREADS = 1.5, 4.0
 LEAST_SCATTER = 0.5  # percent: least scatter for the width of an interval
+_CERTAIN_S = 60  # seconds after which a reference is exact enough to tell a timer
 _TIMER_SCATTER = 0.3  # percent: a smaller scatter is that of a timer, not of a computation
-_PERCENT_PER_DEVIATION = 148.26  # median deviation to one spread of a normal law, in percent
+_MOST_WORK = 1.5  # times the work a second of the reference: a job that does more is not slowed
 
 
 @dataclass(frozen=True)
@@ -43,53 +48,73 @@ class WindowReading:
 
 
 class StepReference:
-    """The step time of a job, learned once from its first healthy minutes after a lock."""
+    """The step time of a job, learned from its first healthy minutes.
+
+    It belongs to the job and not to a lock: it is kept while the job is slower, whatever its
+    rhythm does.  ``work`` is what its counter counted in a second, 0 if that is not known.
+    """
 
     def __init__(self) -> None:
         self.period = 0.0  # s; 0 until it is known
+        self.work = 0.0
         self._values: dict[int, list[float]] = {window: [] for window in WINDOWS}
-        self._scatters: dict[int, float] = {}
+        self._scatters: dict[int, ReadingScatter] = {}
 
-    def learn(self, periods: dict[int, float]) -> None:
-        """Add one healthy second: the period (s) over each window that could be read."""
+    def learn(self, periods: Mapping[int, float], work: float = 0.0) -> None:
+        """Add one healthy second: the period (s) over each window, and the work of a second."""
+        if self.is_learned:
+            return
         for window, period in periods.items():
             if len(self._values[window]) < REFERENCE_S:
                 self._values[window].append(period)
-                self._scatters = {}
-        shortest = self._values[self._shortest()]
-        if len(shortest) >= LEAST_REFERENCE_S and not self._scatters:
-            self.period = float(np.median(shortest))
-            self._scatters = {window: self._scatter(window) for window in WINDOWS}
+        self.work += (work - self.work) / max(1, len(self._values[self._shortest()]))
+        self._evaluate()
+
+    def forget_last(self, seconds: int) -> None:
+        """Forget the last seconds, in which the job was changing already."""
+        if self.is_learned:
+            return
+        for values in self._values.values():
+            del values[max(LEAST_REFERENCE_S, len(values) - seconds) :]
+        self._evaluate()
 
     @property
     def is_learned(self) -> bool:
         """Whether the two minutes are over."""
         return len(self._values[self._shortest()]) >= REFERENCE_S
 
+    def may_be(self, period: float, work: float) -> bool:
+        """Return whether a rhythm may be that of this job, made slower by whatever amount.
+
+        Steps far shorter than those of the reference are other steps.  So are those of a job that
+        does more work a second than before.
+        """
+        is_busier = self.work > 0 and work > _MOST_WORK * self.work
+        return 0 < SAME_RHYTHM[0] * self.period < period and not is_busier
+
     def unreadable_reason(self) -> str:
         """Return why there are no readings; empty if there are."""
         if not self.period:
             return "its baseline step time is being learned"
-        scatter = self._scatters[self._shortest()]
-        return f"its steps scatter by {scatter:.1f} %" if scatter > 100 * MOST_SCATTER else ""
+        if self._may_be_timer():
+            return "its rhythm may be that of a timer"
+        percent = self._scatters[self._shortest()].percent
+        return f"its steps scatter by {percent:.1f} %" if percent > 100 * MOST_SCATTER else ""
 
     def is_timer(self) -> bool:
         """Return whether a timer paces the job, so that its step time says nothing about work."""
-        exact = self.period and self._scatters[self._shortest()] < _TIMER_SCATTER
-        return bool(exact) and is_timer(self.period)
+        is_certain = len(self._values[self._shortest()]) >= _CERTAIN_S
+        return bool(self.period) and is_certain and self._may_be_timer()
 
-    def readings(self, periods: dict[int, float]) -> tuple[WindowReading, ...]:
-        """Return a reading for each window whose scatter is known, shortest first."""
+    def readings(self, periods: Mapping[int, float]) -> tuple[WindowReading, ...]:
+        """Return a reading for each window that is not shorter than those learned from."""
         if self.unreadable_reason():
             return ()
-        readings = []
-        for window, period in sorted(periods.items()):
-            if len(self._values[window]) >= LEAST_REFERENCE_S:
-                scatter = self._scatters[window]
-                level = max(LEAST_SLOWDOWN, SLOWDOWN_SPREADS * scatter)
-                percent = slowdown_percent(period, self.period)
-                readings.append(WindowReading(window, percent, scatter, level))
-        return tuple(readings)
+        return tuple(
+            self._reading(window, period)
+            for window, period in sorted(periods.items())
+            if window in self._scatters
+        )
 
     def save(self) -> StateTree:
         """Return the state: the period, and the values so far as deviations from ``base``."""
@@ -99,7 +124,7 @@ class StepReference:
             str(window): (np.array(values) / base - 1).astype(np.float16)
             for window, values in self._values.items()
         }
-        return {"period": self.period, "base": base, "deviations": deviations}
+        return {"period": self.period, "work": self.work, "base": base, "deviations": deviations}
 
     @classmethod
     def restored(cls, tree: StateTree) -> StepReference:
@@ -112,28 +137,46 @@ class StepReference:
         for window in WINDOWS:
             saved = finite_array(deviations, str(window), np.float64, (None,))
             reference._values[window] = (base * (1 + saved[:REFERENCE_S])).tolist()
-        reference.period = period
-        if period:
-            reference._scatters = {window: reference._scatter(window) for window in WINDOWS}
+        reference._evaluate()
+        # the values are rounded, the period is not
+        reference.period = period if reference.period else 0.0
+        # an earlier version saved no work
+        reference.work = number(tree, "work") if "work" in tree else 0.0
         return reference
+
+    def _evaluate(self) -> None:
+        shortest = self._shortest()
+        if len(self._values[shortest]) < LEAST_REFERENCE_S:
+            return
+        self.period = float(np.median(self._values[shortest]))
+        least = scatter(self._values[shortest], shortest, self.period)
+        longer = (window for window in WINDOWS if window > shortest)
+        self._scatters = {shortest: least} | {
+            window: self._longer_scatter(window, least.over(shortest, window)) for window in longer
+        }
+
+    def _longer_scatter(self, window: int, least: ReadingScatter) -> ReadingScatter:
+        """Return the scatter of a longer window: its own, at least what independent steps leave.
+
+        Two minutes hold few long windows that do not overlap.
+        """
+        values = self._values[window]
+        if len(values) < LEAST_REFERENCE_S:
+            return least
+        own = scatter(values, window, self.period)
+        return ReadingScatter(max(own.percent, least.percent), least.independent)
+
+    def _may_be_timer(self) -> bool:
+        percent = self._scatters[self._shortest()].percent
+        return percent < _TIMER_SCATTER and is_timer(self.period)
+
+    def _reading(self, window: int, period: float) -> WindowReading:
+        shortest, found = self._shortest(), self._scatters[window]
+        level = found.level(window, len(self._values[shortest]) + shortest)
+        percent = slowdown_percent(period, self.period)
+        return WindowReading(window, percent, found.percent, level)
 
     def _shortest(self) -> int:
         """Return the shortest window with enough values, else the one with most."""
         known = {window: min(len(self._values[window]), LEAST_REFERENCE_S) for window in WINDOWS}
         return max(WINDOWS, key=lambda window: (known[window], -window))
-
-    def _scatter(self, window: int) -> float:
-        """Return one spread of the values of a window, in percent of the reference.
-
-        Two minutes hold few long windows that do not overlap.  The scatter of a long window is
-        therefore at least what independent steps leave of the scatter of the shortest one.
-        """
-        values = np.array(self._values[window])
-        own = 0.0
-        if values.size:
-            off = np.abs(values - np.median(values))
-            own = _PERCENT_PER_DEVIATION * float(np.median(off)) / self.period
-        shortest = self._shortest()
-        if window <= shortest:
-            return own
-        return max(own, self._scatter(shortest) * math.sqrt(shortest / window))

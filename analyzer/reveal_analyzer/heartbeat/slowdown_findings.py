@@ -20,7 +20,11 @@ from reveal_contract.metric import Kind, Subsystem
 from reveal_contract.time_units import NS_PER_SECOND
 
 _MOVED = 1.5  # mean excess in spreads around the onset, from which a column moved with it
-_UNOBSERVED = "its evidence has not been read since {}; whether it lasts is unknown"
+_NOTES = {
+    Resolution.UNOBSERVED: "its evidence has not been read since {}; whether it lasts is unknown",
+    Resolution.ACCEPTED: "the step has kept its length until {}: it is the baseline from now on",
+}
+_RESUMED = "the job made a pause before it: this may be another run with longer steps"
 CAUSE_UNKNOWN = "cause not seen"
 
 
@@ -62,30 +66,31 @@ def base_finding(node: str, impact: Impact, onset: OnsetEvidence, now_ns: int) -
     )
 
 
-def with_impact(base: Finding, impact: Impact) -> Finding:
-    """Return the open finding with its current impact."""
+def with_impact(base: Finding, impact: Impact, *, resumed: bool) -> Finding:
+    """Return the open finding with its current impact; ``resumed``: since a pause of the job."""
     percent = impact.slowdown_percent
     return replace(
         base,
         claim=f"{_sentence(impact)}; {base.claim}",
-        severity=severity.of_slowdown(percent),
+        severity=severity.of_slowdown(percent, resumed=resumed),
+        notes=(*base.notes, _RESUMED) if resumed else base.notes,
         impact=impact,
         confidence_percent=impact.confidence,
         score_percent=round(100 * percent / (100 + percent)) if percent > 0 else 0,
     )
 
 
-def resolved(base: Finding, impact: Impact, now_ns: int, resolution: Resolution) -> Finding:
+def resolved(finding: Finding, now_ns: int, resolution: Resolution) -> Finding:
     """Return the resolved finding; where its end was not observed, it says so."""
-    last_ns = max(base.last_observed_ns, base.first_observed_ns)
-    unobserved = resolution is Resolution.UNOBSERVED
+    last_ns = max(finding.last_observed_ns, finding.first_observed_ns)
+    note = _NOTES.get(resolution)
     return replace(
-        with_impact(base, impact),
+        finding,
         state=State.RESOLVED,
         last_observed_ns=last_ns,
         resolved_ns=max(now_ns, last_ns),
         resolution=resolution,
-        notes=(*base.notes, _UNOBSERVED.format(_moment(last_ns))) if unobserved else base.notes,
+        notes=(*finding.notes, note.format(_moment(last_ns))) if note else finding.notes,
     )
 
 

@@ -8,14 +8,19 @@ from dataclasses import dataclass
 from reveal_analyzer.heartbeat.reference import WindowReading
 from reveal_analyzer.heartbeat.tracker import StepTime
 from reveal_analyzer.state.records import restore_optional, save_record
-from reveal_analyzer.state.tree import StateTree, integer
+from reveal_analyzer.state.tree import StateTree, flag, integer
 from reveal_contract.finding import Impact, Resolution
 from reveal_contract.time_units import NS_PER_SECOND
 
 SUSTAINED_S = 5  # consecutive slow seconds before a slowdown begins
 CALM_S = 10  # consecutive seconds before it ends
-CALM_LOST_S = 30  # consecutive seconds without a rhythm before it ends
+CALM_LOST_S = 120  # consecutive seconds without a rhythm before nobody knows whether it lasts
+GONE_S = 30  # consecutive seconds without the job before it ends
 STEADY_S = 60  # seconds without a slowdown after which the job counts as not slowed
+RESUMED_S = 60  # before a slowdown: a pause that ended no earlier may be the cause
+# a steady slowdown that lasts so long is the job's step time; sooner after a pause, as it may be
+# another run with other settings
+ACCEPTED_S, ACCEPTED_RESUMED_S = 3600, 600
 MOST_GAP_S = 60  # between two seconds; after a longer gap nobody knows what lasts
 _HISTORY_S = 120
 # confidence in percent: the base, and what strength, height and agreement add at most
@@ -45,6 +50,7 @@ class SlowdownState:
     ``None`` while there is none.  ``end`` describes the last one that ended.  ``steady`` counts
     the seconds without one, ``read_ns`` is the end of the last second with a reading.  The impact
     is updated only while the shortest window is not changing from one level to another.
+    ``resumed`` says that the slowdown began with or right after a pause of the job.
     """
 
     def __init__(self, subject: str) -> None:
@@ -54,6 +60,7 @@ class SlowdownState:
         self.end: SlowdownEnd | None = None
         self.steady = 0
         self.read_ns = 0
+        self.resumed = False
         self._slow = self._calm = self._lost = self._unread = 0
         self._last_ns = 0  # end of the last second
         self._history: deque[_EarlierReading] = deque(maxlen=_HISTORY_S)
@@ -81,9 +88,23 @@ class SlowdownState:
         self._slow = self._slow + 1 if step.slower else 0
         self.steady = 0 if step.slower else self.steady + 1
         if self.since_ns is None and self._slow >= SUSTAINED_S:
-            self.since_ns = self._onset()
+            self.since_ns = self._onset(step.jumped)
+            self.resumed = _is_resumed(step, (end_ns - self.since_ns) / NS_PER_SECOND)
         if self.since_ns is not None:
             self._continue(step, self.since_ns, end_ns)
+
+    @property
+    def is_accepted(self) -> bool:
+        """Whether the slowdown has lasted for so long that it is the job's step time."""
+        if self.since_ns is None or self.read_ns != self._last_ns or not self._is_settled():
+            return False
+        lasts_s = ACCEPTED_RESUMED_S if self.resumed else ACCEPTED_S
+        return self._last_ns - self.since_ns >= lasts_s * NS_PER_SECOND
+
+    def accept(self) -> None:
+        """End the slowdown: its step time is the reference now."""
+        self._end(self._last_ns, Resolution.ACCEPTED)
+        self._history.clear()
 
     def save(self) -> StateTree:
         """Return the counters and the current slowdown; readings of the last seconds are left."""
@@ -95,6 +116,7 @@ class SlowdownState:
             "calm": self._calm,
             "lost": self._lost,
             "read": self.read_ns,
+            "resumed": self.resumed,
             "last": self._last_ns,
         }
 
@@ -108,6 +130,8 @@ class SlowdownState:
         state.steady, state._slow = integer(tree, "steady"), integer(tree, "slow")
         state._calm, state._lost = integer(tree, "calm"), integer(tree, "lost")
         state.read_ns, state._last_ns = integer(tree, "read"), integer(tree, "last")
+        # an earlier version did not save it
+        state.resumed = flag(tree, "resumed") if "resumed" in tree else False
         return state
 
     def _pass_to(self, end_ns: int) -> None:
@@ -151,7 +175,8 @@ class SlowdownState:
         # a minute without values, and no rhythm after it: nobody knows what lasts
         self._lost += CALM_LOST_S if self._unread >= MOST_GAP_S else 1
         self.steady = 0
-        if self.is_lost:
+        if self.is_lost or (gone and self._lost >= GONE_S):
+            self._lost = CALM_LOST_S
             self._history.clear()
             self._end(end_ns, Resolution.ENDED if gone else Resolution.UNOBSERVED)
 
@@ -162,18 +187,29 @@ class SlowdownState:
     def _end(self, end_ns: int, resolution: Resolution) -> None:
         if self.since_ns is not None:
             self.end = SlowdownEnd(self.since_ns, max(end_ns, self.since_ns), resolution)
-        self.since_ns, self.impact = None, None
+        self.since_ns, self.impact, self.resumed = None, None, False
         self._slow = self._calm = 0
 
-    def _onset(self) -> int:
-        """Return when the shortest window read half of its current value, less half a window."""
+    def _onset(self, jumped: int | None) -> int:
+        """Return when the shortest window read half of its current value, less half a window.
+
+        A rhythm that changes a lot is not read for a while: then it began when the step jumped,
+        ``jumped`` seconds ago, else with the last reading from before.
+        """
+        if jumped is not None and jumped < _HISTORY_S:
+            return self._last_ns - jumped * NS_PER_SECOND
         now = self._history[-1]
-        onset_ns = now.end_ns
+        onset_ns, half_ns = now.end_ns, now.reading.window * NS_PER_SECOND // 2
         for earlier in reversed(self._history):
             if earlier.reading.percent < now.reading.percent / 2:
-                break
+                return min(onset_ns - half_ns, earlier.end_ns)
             onset_ns = earlier.end_ns
-        return onset_ns - now.reading.window * NS_PER_SECOND // 2
+        return onset_ns - half_ns
+
+
+def _is_resumed(step: StepTime, lasted_s: float) -> bool:
+    """Return whether the job was in a pause when the slowdown began, or not long before."""
+    return step.resumed is not None and step.resumed <= lasted_s + RESUMED_S
 
 
 def overlap(first: WindowReading, second: WindowReading) -> bool:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-import numpy as np
-
 from reveal_analyzer.arrays import Floats
 from reveal_analyzer.formatting import human
+from reveal_analyzer.heartbeat.job_selection import MOST_JOBS, JobSelection
 from reveal_analyzer.heartbeat.series import CounterSeries, SeriesPlan, plan
 from reveal_analyzer.heartbeat.tracker import RhythmTracker, StepTime
 from reveal_analyzer.state.tree import (
@@ -23,10 +22,9 @@ from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind
 from reveal_contract.wire import Message
 
-MOST_JOBS = 16  # tracked at the same time
 _LONGEST_GAP_S = 300  # in the slices; after a longer one the jobs may be others
-_FORGOTTEN_S = 60
 _MOST_PLANS = 8
+_NOT_SELECTED = f"only {MOST_JOBS} subjects of a node are tracked"
 
 
 def always(_: str) -> bool:
@@ -42,9 +40,9 @@ class StepWatch:
         self._plans: dict[bytes, SeriesPlan] = {}
         self._series = CounterSeries()
         self._trackers: dict[str, RhythmTracker] = {}
-        self._last_busy: dict[str, int] = {}  # subject -> clock
+        self._selection = JobSelection()
         self._subjects: frozenset[str] = frozenset()  # of the last table
-        self._clock = self._started = 0
+        self._started = 0
         self._last: tuple[bytes, int] | None = None
         self.step_times: dict[str, StepTime] = {}
 
@@ -56,7 +54,6 @@ class StepWatch:
         The reference of a subject changes only in seconds in which it ``may_learn``.
         """
         self._bridge_gap(message)
-        self._clock += 1
         if table.key not in self._plans:
             if len(self._plans) >= _MOST_PLANS:
                 self._plans.clear()
@@ -64,7 +61,7 @@ class StepWatch:
         where = self._plans[table.key]
         self._subjects = where.known
         seconds = self._series.second(message, where)
-        if seconds or self._last_busy:
+        if seconds or self._selection:
             self._choose(seconds)
         self.step_times = {}
         for subject, tracker in self._trackers.items():
@@ -87,11 +84,20 @@ class StepWatch:
         """Return whether the last table has no counters of this subject."""
         return subject not in self._subjects
 
+    def accept(self, subject: str) -> None:
+        """Take the present step time of a job for its reference."""
+        if subject in self._trackers:
+            self._trackers[subject].accept()
+
     def lines(self) -> tuple[str, ...]:
-        """Return a line for each watched job: its step time, or why that cannot be read."""
-        return tuple(
+        """Return a line for each busy subject: its step time, or why that cannot be read."""
+        tracked = (
             line(subject, self.step_times.get(subject), tracker.reason)
             for subject, tracker in self._trackers.items()
+        )
+        return (
+            *tracked,
+            *(line(subject, None, _NOT_SELECTED) for subject in self._selection.waiting),
         )
 
     def save(self) -> StateTree:
@@ -119,22 +125,21 @@ class StepWatch:
             raise StateError(f"its boot id cannot be read: {error}") from None
         self._last = boot, integer(tree, "sequence")
         self._trackers, self._series = trackers, CounterSeries(usages)
-        self._last_busy = dict.fromkeys(trackers, self._clock)
+        self._selection = JobSelection.of(trackers)
         self._subjects = frozenset(trackers)
 
     def _choose(self, seconds: dict[str, dict[str, Floats]]) -> None:
-        """Choose the tracked jobs: those tracked before, then the busiest new ones."""
-        for subject in seconds:
-            self._last_busy[subject] = self._clock
-        gone = [s for s, clock in self._last_busy.items() if self._clock - clock > _FORGOTTEN_S]
-        for subject in gone:
-            del self._last_busy[subject]
-            self._trackers.pop(subject, None)
-        new = [subject for subject in seconds if subject not in self._trackers]
-        new.sort(key=lambda subject: (-_cpu_time(seconds[subject]), subject))
-        for subject in new[: MOST_JOBS - len(self._trackers)]:
+        """Choose the tracked jobs."""
+        uses = {subject: self._series.usage(subject) for subject in seconds}
+        added = self._selection.update(uses, self._is_read)
+        for subject in [each for each in self._trackers if each not in self._selection]:
+            del self._trackers[subject]
+        for subject in added:
             self._trackers[subject] = RhythmTracker(self._started)
             self._started += 1
+
+    def _is_read(self, subject: str) -> bool:
+        return subject in self._trackers and self._trackers[subject].is_read
 
     def _bridge_gap(self, message: Message) -> None:
         """Count a gap as missing seconds; start again after a very long one or a reboot."""
@@ -147,7 +152,7 @@ class StepWatch:
                 tracker.skip(lost)
             return
         self._trackers.clear()
-        self._last_busy.clear()
+        self._selection = JobSelection()
         self._series = CounterSeries()
 
 
@@ -159,10 +164,4 @@ def line(subject: str, step: StepTime | None, reason: str) -> str:
     return (
         f"{subject}: steps of {period},"
         f" {longest.percent:+.1f} % (+-{longest.margin:.1f}) over {longest.window} s"
-    )
-
-
-def _cpu_time(second: dict[str, Floats]) -> float:
-    return float(
-        sum(np.nansum(values) for name, values in second.items() if name.startswith("cpu"))
     )

@@ -119,3 +119,11 @@ def test_channels_that_share_a_rhythm_are_summed() -> None:
     alone = autocorrelation.periods([noisy], FINE_HZ, 5.0, (60,))[60]
     both = autocorrelation.periods([noisy, clear], FINE_HZ, 5.0, (60,))[60]
     assert abs(both / job.mean_step(30, 90) - 1) <= abs(alone / job.mean_step(30, 90) - 1) + 0.005
+
+
+@pytest.mark.parametrize("factor", [1.5, 2.0, 3.0])
+@pytest.mark.parametrize("ago", [15, 25, 40])
+def test_the_line_of_a_longer_step_is_as_old_as_the_step(factor: float, ago: int) -> None:
+    job = Job(1.0, 0.3, 0.02, evaluates=0, slower=lambda s: factor if s >= 90 - ago else 1.0)
+    age = phase.line_age(last_minute(job), FINE_HZ, factor)
+    assert age == pytest.approx(ago, abs=5)

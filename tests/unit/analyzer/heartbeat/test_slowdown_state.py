@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from reveal_analyzer.heartbeat.reference import WindowReading
 from reveal_analyzer.heartbeat.slowdown_state import (
+    ACCEPTED_RESUMED_S,
+    ACCEPTED_S,
     CALM_LOST_S,
+    GONE_S,
     MOST_GAP_S,
     SUSTAINED_S,
     SlowdownState,
@@ -118,16 +123,49 @@ def test_a_slowdown_that_ends_unread_ends_once_it_is_read_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("gone", "resolution"), [(True, Resolution.ENDED), (False, Resolution.UNOBSERVED)]
+    ("gone", "after", "resolution"),
+    [(True, GONE_S, Resolution.ENDED), (False, CALM_LOST_S, Resolution.UNOBSERVED)],
 )
 def test_a_job_that_is_gone_has_ended_and_a_lost_rhythm_is_unobserved(
-    gone: bool, resolution: Resolution
+    gone: bool, after: int, resolution: Resolution
 ) -> None:
-    played = slowed().add(None, CALM_LOST_S - 1, gone=gone)
+    played = slowed().add(None, after - 1, gone=gone)
     assert played.state.since_ns is not None
     played.add(None, 1, gone=gone)
     assert played.state.end is not None
     assert played.state.end.resolution is resolution
+
+
+@pytest.mark.parametrize(
+    ("resumed", "lasts"), [(None, ACCEPTED_S), (400, ACCEPTED_S), (20, ACCEPTED_RESUMED_S)]
+)
+def test_a_slowdown_that_lasts_is_accepted_sooner_after_a_pause(
+    resumed: int | None, lasts: int
+) -> None:
+    played = Played().add(HEALTHY, 60).add(replace(SLOW, resumed=resumed), lasts - 10)
+    assert played.state.resumed is (resumed == 20)
+    assert not played.state.is_accepted
+    played.add(SLOW, 20)
+    assert played.state.is_accepted
+    played.state.accept()
+    assert played.state.end is not None
+    assert played.state.end.resolution is Resolution.ACCEPTED
+    assert (played.state.since_ns, played.state.is_accepted) == (None, False)
+
+
+def test_a_slowdown_that_changes_is_not_accepted() -> None:
+    played = Played().add(HEALTHY, 60).add(SLOW, ACCEPTED_S).add(beat(30, 12, 10), 3)
+    assert not played.state.is_accepted
+
+
+def test_what_is_not_read_is_not_accepted() -> None:
+    played = Played().add(HEALTHY, 60).add(SLOW, 60).add(None, ACCEPTED_S, unread=True)
+    assert not played.state.is_accepted
+
+
+def test_a_slowdown_that_is_read_late_began_with_the_last_reading_before() -> None:
+    played = Played().add(HEALTHY, 60).add(None, 30).add(beat(90, 90, 90), 5)
+    assert played.state.since_ns == (BEGIN + 60) * NS_PER_SECOND
 
 
 def test_missing_values_are_no_steady_seconds() -> None:

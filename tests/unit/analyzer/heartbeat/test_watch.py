@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from reveal_analyzer.heartbeat.job_selection import MOST_JOBS
 from reveal_analyzer.heartbeat.series import FINE, USAGE, CounterSeries, plan
-from reveal_analyzer.heartbeat.watch import MOST_JOBS, StepWatch
+from reveal_analyzer.heartbeat.watch import StepWatch
 from reveal_analyzer.state.tree import StateError
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind, Lane
@@ -64,8 +65,24 @@ def test_the_busiest_jobs_are_tracked_up_to_a_limit() -> None:
     watch = StepWatch()
     for message in node.slices():
         watch.update(message, node.table)
-    followed = {line.partition(":")[0] for line in watch.lines()}
-    assert followed == {f"/job{number}" for number in range(4, MOST_JOBS + 4)}
+    assert set(watch.subjects) == {f"/job{number}" for number in range(4, MOST_JOBS + 4)}
+
+
+def test_a_job_that_starts_on_a_full_node_is_tracked_and_who_is_not_is_stated() -> None:
+    subjects = {
+        f"/subject{number:02}": Job(0.5, 0.07 + number / 500, 0.0, evaluates=0)
+        for number in range(MOST_JOBS)
+    }
+    full = HeartbeatNode(subjects, 60, fine=False)
+    both = HeartbeatNode({**subjects, JOB: Job(0.45, 0.9)}, 60, fine=False)
+    watch = StepWatch()
+    for alone, message in zip(full.slices(), both.slices(), strict=True):
+        late = message.sequence >= 30
+        watch.update(message if late else alone, both.table if late else full.table)
+    assert JOB in watch.subjects
+    assert len(watch.subjects) == MOST_JOBS
+    (line,) = (line for line in watch.lines() if "/subject00" in line)
+    assert line == "/subject00: no heartbeat: only 16 subjects of a node are tracked"
 
 
 def test_the_reason_for_no_heartbeat_is_reported() -> None:

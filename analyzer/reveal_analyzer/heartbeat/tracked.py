@@ -1,0 +1,188 @@
+"""A rhythm that is locked: its period, its reference, and how both follow the job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from reveal_analyzer.arrays import Floats
+from reveal_analyzer.heartbeat import comb, phase
+from reveal_analyzer.heartbeat.acquisition import LEAST_S, RhythmLock
+from reveal_analyzer.heartbeat.guards import LEAST_STEPS_KNOWN, is_alias, steps_fit
+from reveal_analyzer.heartbeat.presence import Presence, PresenceCheck
+from reveal_analyzer.heartbeat.reference import WINDOWS, StepReference, WindowReading
+from reveal_analyzer.heartbeat.ring import SPAN_S, RingBuffer
+from reveal_analyzer.state.records import restore_record, save_record
+from reveal_analyzer.state.tree import StateError, StateTree, flag, number, section
+
+LONG_PERIOD_S = 2.5  # a longer step has too few periods for its phase
+_SHOWS = 0.4  # of the strength of the lock: needed to believe a slowdown
+_AGREEING, _SAME_PERIOD = 3, 0.05  # checks that find the same whole step
+_BELOW = 0.9  # of the frequency of the smaller step: the lines below are of the whole step alone
+_FAR = 0.15  # a rhythm that moves by more has changed, or was never where it was tracked
+_MOST_CHANGE = 0.35  # from the tracked period: reported only after the lock has moved
+_SETTLED, _ADAPTATION = 0.06, 0.1  # the tracked period adapts to changes below, by this share
+_CLEARLY = 1.5  # times as strong
+_CHANGING_S = 20  # before a rhythm is known to have moved, in which it was moving
+
+
+@dataclass
+class TrackedRhythm:
+    """State that exists only while a rhythm is locked.
+
+    ``settled_s`` counts the seconds since it last moved or read slower: the ring holds one rhythm
+    once they are as many as it spans.  ``jumped`` is for how many seconds the job has had the step
+    that it jumped to.
+    """
+
+    lock: RhythmLock
+    period: float
+    presence: PresenceCheck
+    reference: StepReference
+    age: int = 0
+    unread: int = 0  # seconds in a row in which too few values were read
+    settled_s: int = SPAN_S
+    jumped: int | None = None
+    whole_periods: list[float] = field(default_factory=list)
+    is_whole: bool = False
+
+    @classmethod
+    def begin(cls, lock: RhythmLock, reference: StepReference) -> TrackedRhythm:
+        """Return the rhythm of a new lock."""
+        return cls(lock, lock.period, PresenceCheck(lock), reference)
+
+    @property
+    def windows(self) -> tuple[int, ...]:
+        """The windows (s) that enough steps fit into.
+
+        A job that is known may have become so slow that only a few fit into the longest.
+        """
+        fitting = tuple(window for window in WINDOWS if steps_fit(window, self.period))
+        known = self.reference.period and steps_fit(SPAN_S, self.period, LEAST_STEPS_KNOWN)
+        return fitting or ((SPAN_S,) if known else ())
+
+    @property
+    def least_window(self) -> int:
+        """The shortest window (s) that enough steps fit into."""
+        return next(iter(self.windows), SPAN_S)
+
+    @property
+    def is_by_phase(self) -> bool:
+        """Whether the period is read from the phase.
+
+        The autocorrelation of a whole step peaks at multiples of its smaller steps, too.
+        """
+        return self.is_whole or self.period <= LONG_PERIOD_S
+
+    def save(self) -> StateTree:
+        """Return the lock, the period and the reference; checks of the last seconds start again."""
+        return {
+            "lock": save_record(self.lock),
+            "period": self.period,
+            "whole": self.is_whole,
+            "reference": self.reference.save(),
+        }
+
+    @classmethod
+    def restored(cls, tree: StateTree) -> TrackedRhythm:
+        lock = restore_record(RhythmLock, section(tree, "lock"))
+        period = number(tree, "period")
+        if min(period, lock.period) <= 0:
+            raise StateError("the period of a rhythm must be above 0")
+        reference = StepReference.restored(section(tree, "reference"))
+        restored = cls.begin(lock, reference)
+        restored.period, restored.is_whole = period, flag(tree, "whole")
+        return restored
+
+    def pass_by(self, seconds: int) -> None:
+        """Note the time."""
+        if self.jumped is not None:
+            self.jumped += seconds
+
+    def adapt(self, periods: Mapping[int, float]) -> None:
+        """Follow a small change; a large one waits until the presence check confirms it."""
+        longest = periods[max(periods)]
+        if abs(longest / self.period - 1) < _SETTLED:
+            self.period += _ADAPTATION * (longest - self.period)
+
+    def shows(self, reading: WindowReading, period: float, ring: RingBuffer) -> bool:
+        """Return whether the slower rhythm is in the spectrum: the job may do something else."""
+        values = ring.last(reading.window)
+        if values is None or abs(period / self.period - 1) > _MOST_CHANGE:
+            return False
+        strength = comb.strength(comb.spectrum(values, ring.rate), period, self.lock.top)
+        return strength >= _SHOWS * min(self.lock.strength, 3 * self.lock.needed)
+
+    def is_present(self, ring: RingBuffer) -> bool:
+        """Return whether the rhythm still shows; track it where it moved to."""
+        values = ring.last(LEAST_S if steps_fit(LEAST_S, self.period) else SPAN_S)
+        if values is None:
+            return False
+        presence = self.presence.check(
+            comb.spectrum(values, ring.rate), self.period, self.reference, is_whole=self.is_whole
+        )
+        if presence is Presence.MOVED:
+            self._move(self.presence.moved_to, ring)
+        return presence is not Presence.LOST
+
+    def find_whole_step(self, ring: RingBuffer) -> None:
+        """Track the whole step, if the locked one is a part of it.
+
+        A minute that holds two rhythms has a common multiple of both, which is no step.
+        """
+        values = ring.last()
+        if values is None or ring.seconds < SPAN_S or self.settled_s < SPAN_S:
+            return
+        spectrum = comb.spectrum(values, ring.rate)
+        fit = comb.slower_fit(spectrum, self.period)
+        # short bursts have overtones beyond the sampling, whose aliases are a slow comb
+        if fit is None or is_alias(spectrum, fit.period, _BELOW / self.period):
+            return
+        self.whole_periods.append(fit.period)
+        same = [p for p in self.whole_periods if abs(p / fit.period - 1) < _SAME_PERIOD]
+        if len(same) >= _AGREEING:
+            self.period = float(np.median(same))
+            self.whole_periods, self.is_whole = [], True
+            self.learn_from(ring)
+
+    def learn_from(self, ring: RingBuffer) -> None:
+        """Learn a new reference, at once from the seconds that are in the ring."""
+        self.reference = StepReference()
+        values = ring.last(ring.seconds)
+        if values is None or not self.is_by_phase:
+            return
+        for end in range(WINDOWS[0], ring.seconds + 1):
+            before = values[: end * ring.rate]
+            periods = phase.periods(before, ring.rate, self.period, self.windows)
+            near = {w: p for w, p in periods.items() if abs(p / self.period - 1) < _SETTLED}
+            self.reference.learn(near, float(before.mean()) * ring.rate)
+
+    def _move(self, period: float, ring: RingBuffer) -> None:
+        before, self.period = self.period, period
+        if abs(period / before - 1) <= _FAR:
+            return
+        self.settled_s, self.jumped = 0, self._jump_age(before, ring)
+        if not self.reference.is_learned and _held_from_the_start(ring, before, period, self.lock):
+            self.reference = StepReference()
+        else:
+            self.reference.forget_last(_CHANGING_S)
+
+    def _jump_age(self, before: float, ring: RingBuffer) -> int | None:
+        """Return since when a step is there that is too long for readings to follow it."""
+        values = ring.last(ring.seconds)
+        if values is None or self.period / before <= 1 + _MOST_CHANGE:
+            return None
+        return round(phase.line_age(values, ring.rate, self.period))
+
+
+def _held_from_the_start(ring: RingBuffer, before: float, now: float, lock: RhythmLock) -> bool:
+    """Return whether the first half of the ring has the new period, too: the old one was wrong."""
+    values: Floats | None = ring.last(ring.seconds)
+    if values is None:
+        return False
+    spectrum = comb.spectrum(values[: len(values) // 2], ring.rate)
+    # the comb of a multiple of the period has all of its power, too
+    known = comb.strength(spectrum, before, lock.top)
+    return comb.strength(spectrum, now, lock.top) > _CLEARLY * known
