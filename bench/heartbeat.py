@@ -6,6 +6,9 @@ bench/heartbeat.py --record DIR     as root, ten minutes: training loops of nump
                                     their own code and by CPU hogs
 bench/heartbeat.py --replay DIR     judges a recording again
 bench/heartbeat.py --healthy DIR    of recordings of the fault bench: false locks, slowdowns
+bench/heartbeat.py --synthetic N    synthetic jobs with known steps: N slowdowns of 3 to 200 %, half
+                                    of them with gaps, N/4 restarts, N/10 on a node of 40 tenants,
+                                    and N/40 hours of healthy jobs whose steps scatter by up to 5 %
 """
 
 from __future__ import annotations
@@ -19,12 +22,13 @@ from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 sys.path.insert(0, str(Path(__file__).parent))
 
 from benchmark_report import report
 from faultbench.sessions import sessions
 from faultbench.stats import rate_interval
-from heartbeatbench import evaluation, recorder, schedule, step_log
+from heartbeatbench import evaluation, recorder, schedule, step_log, synthetic
 from heartbeatbench.evaluation import Detected, Error, Played
 from host_cleanup import interruptible, log
 from reveal_analyzer.heartbeat.reference import WINDOWS
@@ -42,6 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--record", type=Path, metavar="DIR")
     parser.add_argument("--replay", type=Path, metavar="DIR")
     parser.add_argument("--healthy", type=Path, metavar="DIR", nargs="*", default=[])
+    parser.add_argument("--synthetic", type=int, metavar="N")
     parser.add_argument("--scratch", type=Path, default=Path("/var/tmp"), metavar="DIR")
     parser.add_argument("--seconds", type=float, help="record for no longer")
     asked = parser.parse_args(argv)
@@ -54,6 +59,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             recorder.record(asked.record, asked.scratch, log, asked.seconds)
         if asked.replay:
             _replay(asked.replay, asked.healthy)
+        elif asked.synthetic:
+            _synthetic(asked.synthetic)
         elif asked.healthy:
             for line in _healthy(asked.healthy):
                 print(line)
@@ -84,6 +91,20 @@ def _replay(directory: Path, healthy: Sequence[Path]) -> None:
         for window, (middle, high, count) in evaluation.spread(every).items()
     }
     report("heartbeat", rows, windows=windows, updates=[asdict(item) for item in played.updates])
+
+
+def _synthetic(count: int) -> None:
+    scenarios = [
+        *synthetic.slowdowns(count),
+        *synthetic.restarts(count // 4),
+        *synthetic.among_others(count // 10),
+    ]
+    outcomes = [synthetic.played(scenario) for scenario in scenarios]
+    hours = count / 40
+    calm = [synthetic.played(scenario) for scenario in synthetic.healthy(hours)]
+    false = sum(len(outcome.opened) for outcome in calm)
+    report("heartbeat_synthetic", synthetic.rows(outcomes), healthy_hours=hours, false=false)
+    print(f"healthy jobs: {false} slowdowns in {hours:g} h")
 
 
 def _judged(

@@ -1,0 +1,184 @@
+"""Synthetic jobs whose steps are known: slowdowns of many sizes, gaps, restarts, healthy jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from reveal_analyzer.heartbeat.findings import JobMonitor
+from reveal_analyzer.subjects.history import SubjectHistory
+from reveal_contract.finding import FindingChange, FindingUpdate, Impact
+from reveal_contract.time_units import NS_PER_SECOND
+from support.heartbeat_nodes import JOB, HeartbeatNode, Job
+
+SIZES = (3, 5, 10, 20, 40, 70, 75, 100, 150, 200)  # percent
+_PERIODS = (0.137, 0.31, 0.463, 0.77, 1.03, 1.61, 2.3, 3.1, 5.3)
+_DUTIES = (0.15, 0.3, 0.6)
+_ONSETS = (60, 80, 110, 140, 170, 240)
+_GAPS = (1, 2, 3, 4, 8, 15, 30)
+_LONG_S = 1.25  # a longer step is not readable by its first ten seconds
+_LONG_ONSET_S = 150
+_LASTS_S = 170
+_POINTS = 2.0
+_BEGIN_NS = 1_700_000_000 * NS_PER_SECOND
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One job of a node: what happens to it, which slices are lost, and beside how many others."""
+
+    name: str
+    job: Job
+    seconds: int
+    percent: float = 0.0
+    onset: float = 0.0
+    gap: range = range(0)
+    fine: bool = True
+    others: int = 0
+
+
+@dataclass
+class Outcome:
+    """What was reported of a scenario's job."""
+
+    scenario: Scenario
+    opened: list[float] = field(default_factory=list)  # s
+    resolved: list[float] = field(default_factory=list)
+    impact: Impact | None = None
+
+    @property
+    def told(self) -> bool:
+        """Whether the slowdown was reported, and not before it began."""
+        return bool(self.opened) and min(self.opened) >= self.scenario.onset
+
+    @property
+    def open_to_the_end(self) -> bool:
+        """Whether one finding reported it until the end."""
+        return len(self.opened) == 1 and not self.resolved
+
+    @property
+    def error(self) -> float | None:
+        """The reported slowdown less the true one, in points."""
+        if self.impact is None:
+            return None
+        job, end = self.scenario.job, self.scenario.seconds
+        stop, stopped_s = job.pause
+        before = job.mean_step(5, stop or self.scenario.onset)
+        after = job.mean_step(max(end - self.impact.window_s, stop + stopped_s), end)
+        return float(self.impact.slowdown_percent - 100 * (after / before - 1))
+
+    @property
+    def right(self) -> bool:
+        return self.error is not None and abs(self.error) <= _POINTS
+
+
+def slowdowns(count: int, seed: int = 0) -> Iterator[Scenario]:
+    """Yield slowdowns of all sizes and onsets, every other with a gap near its begin."""
+    draw = np.random.default_rng(seed)
+    for number in range(count):
+        percent, job = SIZES[number % len(SIZES)], _job(draw, number, most_jitter=0.02)
+        onset = int(draw.choice(_ONSETS))
+        if job.period > _LONG_S:
+            onset = max(onset, _LONG_ONSET_S)
+        gap = range(0)
+        if number // len(SIZES) % 2:
+            begin = onset + int(draw.integers(-20, 60))
+            gap = range(begin, begin + int(draw.choice(_GAPS)))
+        yield Scenario(
+            f"{percent} %", _slower(job, percent, onset), onset + _LASTS_S, percent, onset, gap,
+            fine=bool(number % 3) or job.period < 0.45,
+        )  # fmt: skip
+
+
+def restarts(count: int, seed: int = 1) -> Iterator[Scenario]:
+    """Yield runs that end and begin anew, with longer steps, within a minute."""
+    draw = np.random.default_rng(seed)
+    for number in range(count):
+        percent, job = SIZES[1 + number % (len(SIZES) - 1)], _job(draw, number, most_jitter=0.02)
+        stop, pause = float(draw.integers(160, 260)), float(draw.choice((8, 15, 30, 45)))
+        job = replace(_slower(job, percent, stop), pause=(stop, pause))
+        seconds = int(stop + pause) + _LASTS_S
+        yield Scenario(f"restart {percent} %", job, seconds, percent, stop)
+
+
+def among_others(count: int, seed: int = 2) -> Iterator[Scenario]:
+    """Yield slowdowns of one job on a node of 40 tenants."""
+    for scenario in slowdowns(count, seed):
+        yield replace(scenario, name="40 tenants", others=39, fine=True)
+
+
+def healthy(hours: float, seed: int = 3) -> Iterator[Scenario]:
+    """Yield healthy jobs whose steps scatter by up to 5 %."""
+    draw, seconds, number = np.random.default_rng(seed), 0, 0
+    while seconds < hours * 3600:
+        job = _job(draw, number, most_jitter=0.05)
+        job = replace(job, parts=int(draw.choice((1, 1, 2, 3))))
+        yield Scenario("healthy", job, 600, fine=bool(number % 3) or job.period < 0.45)
+        seconds, number = seconds + 600, number + 1
+
+
+def played(scenario: Scenario) -> Outcome:
+    """Return what was reported of a scenario."""
+    outcome = Outcome(scenario)
+    for second, update in _updates(scenario):
+        if update.finding.impact is None or update.finding.impact.subject != JOB:
+            continue
+        if update.change is FindingChange.OPENED:
+            outcome.opened.append(second)
+        elif update.change is FindingChange.RESOLVED:
+            outcome.resolved.append(second)
+        outcome.impact = update.finding.impact
+    return outcome
+
+
+def _updates(scenario: Scenario) -> Iterator[tuple[float, FindingUpdate]]:
+    others = {
+        f"/other{number}": Job(0.2 + number / 7, 0.05 + number / 100, 0.3, seed=number)
+        for number in range(scenario.others)
+    }
+    node = HeartbeatNode({**others, JOB: scenario.job}, scenario.seconds, scenario.fine)
+    monitor, second = JobMonitor("bench", (), SubjectHistory()), 0.0
+    for message in node.slices():
+        if message.sequence in scenario.gap:
+            continue
+        second = (message.start_ns - _BEGIN_NS) / NS_PER_SECOND
+        for update in monitor.update(message, node.table, None, ()):
+            yield second, update
+    for update in monitor.finish(()):
+        yield second, update
+
+
+def _job(draw: np.random.Generator, number: int, most_jitter: float) -> Job:
+    return Job(
+        period=float(draw.choice(_PERIODS)) * float(draw.uniform(0.97, 1.03)),
+        duty=float(draw.choice(_DUTIES)),
+        jitter=float(draw.uniform(0.005, most_jitter)),
+        evaluates=float(draw.choice((0, 25, 40))),
+        seed=number,
+    )
+
+
+def _slower(job: Job, percent: float, onset: float) -> Job:
+    return replace(job, slower=lambda second: 1 + percent / 100 * (second >= onset))
+
+
+def rows(outcomes: Sequence[Outcome]) -> list[dict[str, str | float]]:
+    """Return one row of figures for each kind of scenario."""
+    names = dict.fromkeys(outcome.scenario.name for outcome in outcomes)
+    return [_row(name, [o for o in outcomes if o.scenario.name == name]) for name in names]
+
+
+def _row(name: str, outcomes: Sequence[Outcome]) -> dict[str, str | float]:
+    delays = [min(o.opened) - o.scenario.onset for o in outcomes if o.told]
+    good = [o for o in outcomes if o.told and o.open_to_the_end and o.right]
+    return {
+        "scenario": name,
+        "played": len(outcomes),
+        "told": sum(o.told for o in outcomes),
+        "open to the end": sum(o.open_to_the_end for o in outcomes),
+        "within 2 points": sum(o.right for o in outcomes),
+        "all three": len(good),
+        "median delay s": float(np.median(delays)) if delays else 0.0,
+    }

@@ -1,0 +1,47 @@
+"""The synthetic part of the heartbeat bench: its truth, and what counts as right."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from heartbeatbench import synthetic
+from heartbeatbench.synthetic import Outcome, Scenario
+from reveal_contract.finding import Impact
+from support.heartbeat_nodes import JOB, Job
+
+SLOWED = Scenario(
+    "10 %", Job(0.5, evaluates=0, slower=lambda s: 1 + 0.1 * (s >= 100)), 200, 10, 100
+)
+READ = Impact(JOB, 10.0, 9.0, 11.0, 550.0, 500.0, 0, 60, "cpu.subject.usage", 90)
+
+
+def test_an_outcome_is_compared_with_the_steps_of_the_job() -> None:
+    right = Outcome(SLOWED, [110], [], READ)
+    assert right.told and right.open_to_the_end and right.right
+    assert not Outcome(SLOWED, [110], [], replace(READ, slowdown_percent=13.0)).right
+    assert not Outcome(SLOWED, [110], [150], READ).open_to_the_end
+    assert not Outcome(SLOWED, [110, 160], [150], READ).open_to_the_end
+    assert not Outcome(SLOWED, [90], [], READ).told
+    assert not Outcome(SLOWED).told
+
+
+def test_there_are_slowdowns_of_each_size_with_and_without_gaps() -> None:
+    scenarios = list(synthetic.slowdowns(40))
+    assert {scenario.percent for scenario in scenarios} == set(synthetic.SIZES)
+    assert {bool(scenario.gap) for scenario in scenarios} == {True, False}
+
+
+def test_a_restart_pauses_and_goes_on_with_longer_steps() -> None:
+    (scenario,) = synthetic.restarts(1)
+    stop, pause = scenario.job.pause
+    assert all(not stop + 8 < begin < stop + pause for begin, _ in scenario.job.steps(400))
+
+
+def test_healthy_jobs_last_as_long_as_asked() -> None:
+    assert sum(scenario.seconds for scenario in synthetic.healthy(0.5)) == 1800
+    assert {scenario.percent for scenario in synthetic.healthy(0.5)} == {0.0}
+
+
+def test_rows_count_what_was_told_right_and_open() -> None:
+    (row,) = synthetic.rows([Outcome(SLOWED, [110], [], READ), Outcome(SLOWED)])
+    assert (row["played"], row["told"], row["all three"], row["median delay s"]) == (2, 1, 1, 10)
