@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from reveal_analyzer.arrays import Floats
 from reveal_analyzer.heartbeat import comb, phase
 from reveal_analyzer.heartbeat.acquisition import LEAST_S, RhythmLock
 from reveal_analyzer.heartbeat.guards import LEAST_STEPS_KNOWN, is_alias, steps_fit
@@ -34,7 +33,7 @@ class TrackedRhythm:
 
     ``settled_s`` counts the seconds since it last moved or read slower: the ring holds one rhythm
     once they are as many as it spans.  ``jumped`` is for how many seconds the job has had the step
-    that it jumped to.
+    that it jumped to; ``whole_s`` for how many there has been no gap in its values.
     """
 
     lock: RhythmLock
@@ -45,6 +44,7 @@ class TrackedRhythm:
     unread: int = 0  # seconds in a row in which too few values were read
     settled_s: int = SPAN_S
     jumped: int | None = None
+    whole_s: int = SPAN_S
     whole_periods: list[float] = field(default_factory=list)
     is_whole: bool = False
 
@@ -98,6 +98,7 @@ class TrackedRhythm:
 
     def pass_by(self, seconds: int) -> None:
         """Note the time."""
+        self.whole_s += seconds
         if self.jumped is not None:
             self.jumped += seconds
 
@@ -164,7 +165,7 @@ class TrackedRhythm:
         if abs(period / before - 1) <= _FAR:
             return
         self.settled_s, self.jumped = 0, self._jump_age(before, ring)
-        if not self.reference.is_learned and _held_from_the_start(ring, before, period, self.lock):
+        if self._was_wrong(before, ring):
             self.reference = StepReference()
         else:
             self.reference.forget_last(_CHANGING_S)
@@ -176,13 +177,15 @@ class TrackedRhythm:
             return None
         return round(phase.line_age(values, ring.rate, self.period))
 
+    def _was_wrong(self, before: float, ring: RingBuffer) -> bool:
+        """Return whether the period before was wrong: the first half of the ring has this one, too.
 
-def _held_from_the_start(ring: RingBuffer, before: float, now: float, lock: RhythmLock) -> bool:
-    """Return whether the first half of the ring has the new period, too: the old one was wrong."""
-    values: Floats | None = ring.last(ring.seconds)
-    if values is None:
-        return False
-    spectrum = comb.spectrum(values[: len(values) // 2], ring.rate)
-    # the comb of a multiple of the period has all of its power, too
-    known = comb.strength(spectrum, before, lock.top)
-    return comb.strength(spectrum, now, lock.top) > _CLEARLY * known
+        After a gap the ring has only what came after it.
+        """
+        values = ring.last(ring.seconds)
+        if values is None or self.reference.is_learned or self.whole_s < SPAN_S:
+            return False
+        spectrum = comb.spectrum(values[: len(values) // 2], ring.rate)
+        known = comb.strength(spectrum, before, self.lock.top)
+        # the comb of a multiple of the period has all of its power, too
+        return comb.strength(spectrum, self.period, self.lock.top) > _CLEARLY * known

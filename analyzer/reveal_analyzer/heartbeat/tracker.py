@@ -241,6 +241,7 @@ class RhythmTracker:
     def _count_unread(self, tracked: TrackedRhythm, seconds: int) -> None:
         """Count seconds without readable values; values that are missing end no rhythm at once."""
         tracked.unread += seconds
+        tracked.whole_s = 0
         self.reason = UNREAD
         # after the gap, the shortest window must fill again
         if tracked.unread > _MOST_UNREAD_S + tracked.least_window:

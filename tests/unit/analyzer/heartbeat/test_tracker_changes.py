@@ -90,22 +90,34 @@ def test_a_shorter_step_that_lasts_is_the_reference() -> None:
 
 
 @pytest.mark.parametrize(
-    ("period", "jitter", "evaluates", "parts"),
+    "job",
     [
-        (1.6, 0.03, 40, 1),
-        (1.6, 0.04, 0, 2),
-        (1.6, 0.03, 0, 1),
-        (1.6, 0.02, 0, 3),
-        (0.45, 0.05, 25, 1),
+        Job(3.128, 0.15, 0.0363, evaluates=40, seed=4),
+        Job(5.206, 0.6, 0.0433, seed=16),
+        Job(3.123, 0.6, 0.0323, parts=3, seed=17),
+        Job(1.6, 0.4, 0.03, evaluates=40),
     ],
 )
-@pytest.mark.parametrize("seed", range(4))
-def test_a_job_whose_steps_scatter_is_not_slower(
-    period: float, jitter: float, evaluates: float, parts: int, seed: int
-) -> None:
-    job = Job(period, 0.4, jitter, evaluates=evaluates, parts=parts, seed=seed)
-    slow = [beat is not None and beat.slower for beat in follow(job.clock(300))]
+def test_a_job_whose_steps_scatter_is_not_slower(job: Job) -> None:
+    slow = [beat is not None and beat.slower for beat in follow(job.clock(600))]
     assert not any(all(slow[index : index + 5]) for index in range(len(slow)))
+
+
+@pytest.mark.parametrize(
+    ("period", "percent", "lost"), [(0.13, 40, 8), (1.04, 70, 8), (1.6, 200, 15)]
+)
+def test_a_gap_at_the_onset_of_a_young_job_costs_no_reference(
+    period: float, percent: float, lost: int
+) -> None:
+    onset = 100
+    job = Job(period, 0.3, 0.015, evaluates=0, slower=lambda s: 1 + percent / 100 * (s >= onset))
+    tracker, clock = RhythmTracker(), job.clock(onset + 150)
+    follow(clock[: onset * FINE_HZ], tracker)
+    tracker.skip(lost)
+    beats = follow(clock[(onset + lost) * FINE_HZ :], tracker)
+    last = beats[-1]
+    assert last is not None and last.slower
+    assert last.readings[-1].percent == pytest.approx(percent, abs=3)
 
 
 def test_short_bursts_that_the_sampling_aliases_are_no_part_of_a_whole_step() -> None:
