@@ -49,7 +49,7 @@ class Outcome:
     impact: Impact | None = None
 
     @property
-    def told(self) -> bool:
+    def reported(self) -> bool:
         """Whether the slowdown was reported, and not before it began."""
         return bool(self.opened) and min(self.opened) >= self.scenario.onset
 
@@ -93,7 +93,7 @@ def slowdowns(count: int, seed: int = 0) -> Iterator[Scenario]:
 
 
 def restarts(count: int, seed: int = 1) -> Iterator[Scenario]:
-    """Yield runs that end and begin anew, with longer steps, within a minute."""
+    """Yield runs that end and begin again, with longer steps, within a minute."""
     draw = np.random.default_rng(seed)
     for number in range(count):
         percent, job = SIZES[1 + number % (len(SIZES) - 1)], _job(draw, number, most_jitter=0.02)
@@ -171,12 +171,12 @@ def rows(outcomes: Sequence[Outcome]) -> list[dict[str, str | float]]:
 
 
 def _row(name: str, outcomes: Sequence[Outcome]) -> dict[str, str | float]:
-    delays = [min(o.opened) - o.scenario.onset for o in outcomes if o.told]
-    good = [o for o in outcomes if o.told and o.open_to_the_end and o.right]
+    delays = [min(o.opened) - o.scenario.onset for o in outcomes if o.reported]
+    good = [o for o in outcomes if o.reported and o.open_to_the_end and o.right]
     return {
         "scenario": name,
         "played": len(outcomes),
-        "told": sum(o.told for o in outcomes),
+        "reported": sum(o.reported for o in outcomes),
         "open to the end": sum(o.open_to_the_end for o in outcomes),
         "within 2 points": sum(o.right for o in outcomes),
         "all three": len(good),

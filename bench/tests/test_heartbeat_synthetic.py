@@ -17,12 +17,12 @@ READ = Impact(JOB, 10.0, 9.0, 11.0, 550.0, 500.0, 0, 60, "cpu.subject.usage", 90
 
 def test_an_outcome_is_compared_with_the_steps_of_the_job() -> None:
     right = Outcome(SLOWED, [110], [], READ)
-    assert right.told and right.open_to_the_end and right.right
+    assert right.reported and right.open_to_the_end and right.right
     assert not Outcome(SLOWED, [110], [], replace(READ, slowdown_percent=13.0)).right
     assert not Outcome(SLOWED, [110], [150], READ).open_to_the_end
     assert not Outcome(SLOWED, [110, 160], [150], READ).open_to_the_end
-    assert not Outcome(SLOWED, [90], [], READ).told
-    assert not Outcome(SLOWED).told
+    assert not Outcome(SLOWED, [90], [], READ).reported
+    assert not Outcome(SLOWED).reported
 
 
 def test_there_are_slowdowns_of_each_size_with_and_without_gaps() -> None:
@@ -42,6 +42,11 @@ def test_healthy_jobs_last_as_long_as_asked() -> None:
     assert {scenario.percent for scenario in synthetic.healthy(0.5)} == {0.0}
 
 
-def test_rows_count_what_was_told_right_and_open() -> None:
+def test_rows_count_what_was_reported_right_and_open() -> None:
     (row,) = synthetic.rows([Outcome(SLOWED, [110], [], READ), Outcome(SLOWED)])
-    assert (row["played"], row["told"], row["all three"], row["median delay s"]) == (2, 1, 1, 10)
+    assert (row["played"], row["reported"], row["all three"], row["median delay s"]) == (
+        2,
+        1,
+        1,
+        10,
+    )

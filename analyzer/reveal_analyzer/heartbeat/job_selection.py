@@ -6,10 +6,10 @@ from collections.abc import Callable, Collection, Mapping
 
 MOST_JOBS = 16  # tracked at the same time
 _FORGOTTEN_S = 60  # of idleness, after which a subject loses its place
-_PATIENCE_S = 10  # in which a subject must be busy before another gives way to it
-_TRIED_S = 180  # without a rhythm, after which a subject gives way to any other
+_PATIENCE_S = 10  # in which a subject must be busy before it may replace another
+_TRIED_S = 180  # without a rhythm, after which any other may replace a subject
 _AGAIN_S = 600  # until a subject that was tried in vain may replace another
-# times the use of a subject that is being tried, and of a job that is read, from which it gives way
+# times the use of a subject that is being tried, and of a job that is read, that replaces it
 _BUSIER, _BUSIER_READ = 1.5, 3.0
 
 
@@ -25,7 +25,7 @@ class JobSelection:
         self._placed: dict[str, int] = {}  # subject -> since
         self._first: dict[str, int] = {}  # busy subject -> since
         self._last: dict[str, int] = {}  # subject -> last busy second
-        self._tried: dict[str, int] = {}  # subject -> when it gave way, having no rhythm
+        self._tried: dict[str, int] = {}  # subject -> when it was replaced, having no rhythm
         self._changed = 0
 
     def __contains__(self, subject: str) -> bool:
@@ -66,7 +66,7 @@ class JobSelection:
                 known.pop(subject, None)
 
     def _replacing(self, uses: Mapping[str, float], is_read: Callable[[str], bool]) -> list[str]:
-        """Return the subject that another gave way to, if one waits that has more right."""
+        """Return the subject that replaces another, if one waits that has more right."""
         patient = [subject for subject in self.waiting if self._may_replace(subject)]
         if not patient or self._clock - self._changed < _PATIENCE_S:
             return []

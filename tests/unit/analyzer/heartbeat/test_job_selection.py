@@ -23,26 +23,26 @@ class Played:
         return self
 
 
-def test_a_job_that_comes_late_gets_a_place_if_it_is_busier() -> None:
+def test_a_late_job_is_selected_if_it_is_busier() -> None:
     played = Played().add(FULL, 60, read=FULL)
     played.add({**FULL, "/train": 4.0}, 30, read=FULL)
     assert "/train" in played.selection
     assert played.selection.waiting == ["/subject00"]
 
 
-def test_a_burst_takes_no_place() -> None:
+def test_a_burst_replaces_no_job() -> None:
     played = Played().add(FULL, 60).add({**FULL, "/burst": 4.0}, 5).add(FULL, 20)
     assert "/burst" not in played.selection
 
 
-def test_a_read_job_keeps_its_place_beside_one_that_is_a_little_busier() -> None:
+def test_a_read_job_stays_selected_beside_a_slightly_busier_job() -> None:
     played = Played().add(FULL, 60, read=FULL)
     played.add({**FULL, "/other": 0.05}, 60, read=FULL)
     assert "/other" not in played.selection
     assert played.selection.waiting == ["/other"]
 
 
-def test_a_subject_without_a_rhythm_gives_way_to_any_other_and_not_at_once_again() -> None:
+def test_any_other_subject_replaces_a_subject_without_a_rhythm_which_then_waits() -> None:
     servers = {f"/server{number:02}": 2.0 for number in range(MOST_JOBS)}
     played = Played().add(servers, 170)
     played.add({**servers, "/train": 0.1}, 9)
@@ -62,7 +62,7 @@ def test_uses_that_scatter_change_few_selection() -> None:
     assert played.changes == MOST_JOBS
 
 
-def test_a_place_is_free_again_after_a_minute_of_idleness() -> None:
+def test_a_job_is_deselected_after_a_minute_of_idleness() -> None:
     played = Played().add({"/train": 1.0}, 5).add({}, 60)
     assert "/train" in played.selection
     assert "/train" not in played.add({}, 2).selection

@@ -24,7 +24,7 @@ def test_the_scatter_is_that_of_independent_readings(window: int) -> None:
     assert min(found) > 0.6
 
 
-def test_overlapping_readings_count_as_few_independent_ones() -> None:
+def test_overlapping_readings_count_as_few_independent_readings() -> None:
     few, many = (scatter(readings(10, count, 0), 10, PERIOD).independent for count in (30, 120))
     assert few == pytest.approx(10)
     assert many == pytest.approx(40)
@@ -51,5 +51,5 @@ def test_a_longer_window_scatters_less() -> None:
     assert (longer.percent, longer.independent) == (0.5, 20)
 
 
-def test_few_readings_are_one_value() -> None:
+def test_few_readings_count_as_a_single_value() -> None:
     assert scatter([0.5, 0.51], 10, PERIOD).independent == 1.0

@@ -106,7 +106,7 @@ def test_a_job_whose_steps_scatter_is_not_slower(job: Job) -> None:
 @pytest.mark.parametrize(
     ("period", "percent", "lost"), [(0.13, 40, 8), (1.04, 70, 8), (1.6, 200, 15)]
 )
-def test_a_gap_at_the_onset_of_a_young_job_costs_no_reference(
+def test_a_gap_during_the_onset_of_a_young_job_costs_no_reference(
     period: float, percent: float, lost: int
 ) -> None:
     onset = 100
