@@ -144,7 +144,7 @@ def _summary(every: list[Error], found: list[Detected]) -> Iterator[str]:
 
 def _update_lines(session: schedule.Session, played: Played) -> Iterator[str]:
     for item in played.updates:
-        yield f"  told at {item.seconds:.0f} s: {item.change} {item.claim}"
+        yield f"  reported at {item.seconds:.0f} s: {item.change} {item.claim}"
     for name in session.bystanders:
         job = played.jobs.get(f"/{CGROUP_PREFIX}{name}")
         yield f"{name}: {job.seconds if job else 0} s with a heartbeat of {played.seconds} s"
