@@ -206,7 +206,12 @@ def launch(tmp_path: Path, *flags: str) -> subprocess.Popen[bytes]:
         sys.executable, "-m", "reveal_collector", "--node", "n1", "--record", str(tmp_path / "r"),
         "--include", "stat", "--log-format", "json", *flags,
     ]  # fmt: skip
-    return subprocess.Popen(command, stderr=subprocess.PIPE)
+    return subprocess.Popen(command, stderr=subprocess.PIPE, preexec_fn=_take_signals)  # noqa: PLW1509
+
+
+def _take_signals() -> None:
+    """Take SIGINT, which is ignored where the tests run in the background of a script."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def wait_for_slices(path: Path, size: int = 200) -> None:

@@ -99,7 +99,8 @@ NEEDS: tuple[Need, ...] = (
         "perf_event_open for all processes of a CPU, for any value of"
         " kernel.perf_event_paranoid. It exists since Linux 5.8. Older kernels require SYS_ADMIN,"
         " which only Privileged has",
-        "everything that perf events count; energy is read from powercap instead",
+        "everything that perf events count; energy is read from powercap instead, where the host"
+        " has it",
         gone=_COUNTED, less=("energy",),
     ),
     Need(
