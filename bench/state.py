@@ -137,7 +137,7 @@ def post_own(client: redis.Redis, example: Slice, named: list[str]) -> None:
                              for part in (table.fast, table.slow)))  # fmt: skip
         sent = replace(message, node=name, table=own.key, sequence=1, start_ns=time.time_ns())
         data = wire.encode(sent, wire.gauges(own))
-        client.hset(names.CATALOGUE_KEY, own.key.hex(), own.to_json())
+        client.set(names.table_key(names.DEFAULT_PROFILE, own.key), own.announcement())
         key = names.samples_key(names.DEFAULT_PROFILE, names.shard(name))
         client.xadd(key, {names.FIELD_DATA: data})
 

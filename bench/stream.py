@@ -39,7 +39,7 @@ def entries(recorded: list[Slice], nodes: int) -> Entries:
 
 
 def fill(client: redis.Redis, stream_entries: Entries, table: ChannelTable) -> None:
-    client.hset(names.CATALOGUE_KEY, table.key.hex(), table.to_json())
+    client.set(names.table_key(names.DEFAULT_PROFILE, table.key), table.announcement())
     for index in range(0, len(stream_entries), 500):
         with client.pipeline(transaction=False) as pipe:
             for key, data in stream_entries[index : index + 500]:

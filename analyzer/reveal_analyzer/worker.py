@@ -124,7 +124,7 @@ class Worker:
         self._failure_logged: dict[str, float] = {}
         self._checkpoints = Checkpoints(reader.states, optional_state)
         self._hand_over_until = 0.0
-        self._facts = FactsFeed(reader.connection.client)
+        self._facts = FactsFeed(reader.connection.client, reader.profile)
         self._facts_due = self._silent_due = self._disconnected_s = 0.0
         self._garbage = GarbageControl(time.monotonic())
         reader.before_hand_over(self._save_shard)
@@ -256,6 +256,7 @@ class Worker:
                 continue
             if node.position is None:  # its state could not be used: wait for its next slice
                 del self._nodes[name]
+                self._checkpoints.delete([name])  # it may have left
 
     def _save_due(self, names: Iterable[str]) -> None:
         now = time.monotonic()

@@ -97,7 +97,7 @@ def encoded(recorded: Sequence[Slice], name: str) -> list[bytes]:
 
 def announce(url: str, table: ChannelTable) -> None:
     client = redis.Redis.from_url(url, protocol=2)
-    client.hset(names.CATALOGUE_KEY, table.key.hex(), table.to_json())
+    client.set(names.table_key(names.DEFAULT_PROFILE, table.key), table.announcement())
     client.close()
 
 

@@ -88,8 +88,8 @@ class Playback:
         for arm in self.arms:
             arm.stream.trim(0)
         if self._announced:
-            self.client.hdel(names.CATALOGUE_KEY, *(key.hex() for key in self._announced))
-        self.client.hdel(names.SUBJECTS_KEY, self.timeline.node)
+            self.client.hdel(names.EARLIER_TABLES_KEY, *(key.hex() for key in self._announced))
+        self.client.hdel(names.EARLIER_NODE_KEYS[names.SUBJECTS], self.timeline.node)
 
     def _steps(self) -> dict[int, _Step]:
         """Return what happens to the analyzers, by second."""
@@ -149,11 +149,11 @@ class Playback:
         message = each.message
         key = each.table.key
         if key not in self._announced:
-            self.client.hset(names.CATALOGUE_KEY, key.hex(), each.table.to_json())
+            self.client.hset(names.EARLIER_TABLES_KEY, key.hex(), each.table.to_json())
             self._announced.add(key)
         if self._subjects.update(each.table, message.start_ns):
             rows = json.dumps(to_rows(self._subjects.identities()))
-            self.client.hset(names.SUBJECTS_KEY, self.timeline.node, rows)
+            self.client.hset(names.EARLIER_NODE_KEYS[names.SUBJECTS], self.timeline.node, rows)
         return {
             names.FIELD_NODE: message.node,
             names.FIELD_BOOT: message.boot,

@@ -11,7 +11,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -133,14 +133,14 @@ class LiveSession:
         self.state.started_ns = self.state.ended_ns = time.time_ns()
         with contextlib.ExitStack() as stack:
             url = self.plan.redis_url or self._start_redis(stack)
+            if self.plan.redis_url:  # first, so that it runs after the last writer has ended
+                stack.callback(_delete_keys, url, self.plan.profile)
             flags = ("--profile", self.plan.profile, *self.plan.host_flags)
             collector = stack.enter_context(CollectorSupervisor(flags, url))
             with self._interrupt.raising():
                 reader, analyzer, client, facts = self._connect(url)
             stack.callback(client.close)
             stack.callback(reader.close)
-            if self.plan.redis_url:
-                stack.callback(_delete_keys, client, self.plan)
             try:
                 self._watch(reader, analyzer, collector, facts)
             finally:
@@ -176,7 +176,7 @@ class LiveSession:
         analyzer = NodeAnalyzer(self.plan.node, settings, subjects=subjects)
         if self.plan.baseline is not None:
             start_from(self.plan.baseline, analyzer)
-        return reader, analyzer, client, FactsFeed(client)
+        return reader, analyzer, client, FactsFeed(client, self.plan.profile)
 
     def _watch(
         self,
@@ -352,22 +352,17 @@ def _event(finding: Finding) -> str:
 def _collector_state(client: redis.Redis, profile: str, node: str) -> dict[str, Any]:
     """Return the last state that the collector published; empty where Redis cannot be read."""
     with contextlib.suppress(Exception):  # for the summary only: never a reason to fail
-        published = client.hget(names.node_key(profile, names.NODES), node)
+        published = client.hget(names.node_key(profile, node), names.STATUS)
         state = json.loads(published) if isinstance(published, bytes) else {}
         return state if isinstance(state, dict) else {}
     return {}
 
 
-def _delete_keys(client: redis.Redis, plan: ScanPlan) -> None:
+def _delete_keys(url: str, profile: str) -> None:
     """Delete the keys of this scan from a Redis that others use, too."""
-    with contextlib.suppress(Exception):  # Redis may be gone; the streams are bounded anyway
-        for key in _own_keys(plan.profile):
+    import redis  # noqa: PLC0415 - heavy, and used only here
+
+    # Redis may be gone: the keys end by themselves
+    with contextlib.suppress(Exception), redis.Redis.from_url(url, socket_timeout=0.5) as client:
+        for key in client.scan_iter(match=names.key_pattern(profile), count=1000):
             client.delete(key)
-
-
-def _own_keys(profile: str) -> Iterator[str]:
-    yield names.analyzers_key(profile)
-    yield from (names.node_key(profile, part) for part in (names.NODES, names.SUBJECTS))
-    for shard in range(names.SHARDS):
-        yield names.samples_key(profile, shard)
-        yield names.owner_key(profile, shard)

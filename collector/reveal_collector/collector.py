@@ -88,9 +88,9 @@ class CollectorStatus:
         return tuple(feed.source for feed in self.feeds)
 
     def to_node_status(self) -> dict[str, Any]:
-        """Return the JSON values of this node in ``names.NODES_KEY``.
+        """Return the JSON values of the status in ``names.node_key``.
 
-        The sink writes ``subjects`` to a key of their own.
+        The sink writes ``subjects`` to a field of their own.
         """
         return {
             "boot": self.boot,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import zlib
 
 # hashlib has it, too, but loads OpenSSL: 2 MB of memory for this one hash
 from _blake2 import blake2b
@@ -14,6 +15,7 @@ from functools import cached_property, lru_cache
 from reveal_contract.metric import Kind, Lane
 
 TABLE_VERSION = 1
+MAX_ANNOUNCEMENT = 32 << 20  # bytes of its JSON; 65,536 channels with long names take 20 MB
 MAX_CHANNELS = 65_536
 _MAX_SHARED = 1 << 16  # channels; at most about 20 MB
 _NAME = re.compile(r"[a-z0-9_.]{1,128}\Z")
@@ -60,7 +62,7 @@ class ChannelTable:
         return blake2b(self.to_json(), digest_size=8).digest()
 
     def to_json(self) -> bytes:
-        """Return the announcement as canonical JSON: equal tables have equal bytes."""
+        """Return the table as canonical JSON: equal tables have equal bytes."""
         rows = {
             "version": TABLE_VERSION,
             "fast": [_row(channel) for channel in self.fast],
@@ -70,7 +72,7 @@ class ChannelTable:
 
     @classmethod
     def from_json(cls, data: bytes | str) -> ChannelTable:
-        """Parse an announcement; raise ``TableError`` for anything else."""
+        """Parse ``to_json``; raise ``TableError`` for anything else."""
         try:
             rows = json.loads(data)
         except (ValueError, RecursionError) as error:
@@ -81,6 +83,26 @@ class ChannelTable:
         if len(fast) + len(slow) > MAX_CHANNELS:
             raise TableError(f"channel table has over {MAX_CHANNELS} channels")
         return cls(fast, slow)
+
+    def announcement(self) -> bytes:
+        """Return the table as it is announced: its JSON, compressed to about a tenth."""
+        return zlib.compress(self.to_json(), 1)
+
+    @classmethod
+    def from_announcement(cls, data: bytes) -> ChannelTable:
+        """Parse an announcement, also of an earlier version (JSON); raise ``TableError``."""
+        return cls.from_json(data if data.startswith(b"{") else _decompressed(data))
+
+
+def _decompressed(data: bytes) -> bytes:
+    stream = zlib.decompressobj()
+    try:
+        text = stream.decompress(data, MAX_ANNOUNCEMENT)
+    except zlib.error as error:
+        raise TableError(f"channel table is neither JSON nor compressed: {error}") from None
+    if not stream.eof:
+        raise TableError(f"channel table is cut off, or has over {MAX_ANNOUNCEMENT} bytes")
+    return text
 
 
 def _row(channel: Channel) -> list[str | float]:

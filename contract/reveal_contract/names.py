@@ -7,13 +7,17 @@ import zlib
 
 SHARDS = 64
 GROUP = "reveal-analyzer"
-CATALOGUE_KEY = "reveal:catalogue"  # hash: table key (hex) -> announced channel table
-# Two profiles may watch the same node: what their collectors say of it is in ``node_key``, and in
-# these two keys for analyzers of earlier versions, where the last writer wins.
-NODES_KEY = "reveal:nodes"  # hash: node -> JSON of its collector's last report
-SUBJECTS_KEY = "reveal:subjects"  # hash: node -> JSON of its subject table, written on change
-FACTS_KEY = "reveal:facts"  # hash: node -> JSON of its facts
-NODES, SUBJECTS = "nodes", "subjects"  # parts of ``node_key``
+# Every key has an end.  Who writes a key renews its time limit as long as it is needed.
+KEPT_SECONDS = 3600  # after the last sign of its writer: streams, and what is known of a node
+
+# fields of ``node_key``, all JSON
+STATUS = "status"  # the last status of the node's collector
+SUBJECTS = "subjects"  # the node's subject table
+FACTS = "facts"
+
+# Hashes of collectors of an earlier version, shared by all profiles: nobody else writes them.
+EARLIER_TABLES_KEY = "reveal:catalogue"  # table key (hex) -> channel table as JSON
+EARLIER_NODE_KEYS = {STATUS: "reveal:nodes", SUBJECTS: "reveal:subjects", FACTS: "reveal:facts"}
 
 # fields of one stream message (one node, one slice)
 FIELD_NODE = "n"
@@ -30,6 +34,7 @@ REDIS_VARIABLE = (
 
 _CAPITAL_RUN = re.compile(r"([A-Z]+)([A-Z][a-z])")
 _CASE_CHANGE = re.compile(r"([a-z])([A-Z])")
+_GLOB = re.compile(r"([\\*?\[\]])")
 _NOT_NAME = re.compile(r"[^a-z0-9]+")
 
 
@@ -53,12 +58,23 @@ def node_states_key(profile: str, number: int) -> str:
     return f"reveal:{{{profile}:{number}}}:states"
 
 
-def node_key(profile: str, part: str) -> str:
-    """Return the hash node -> JSON of a profile: ``NODES`` or ``SUBJECTS``.
+def node_key(profile: str, node: str) -> str:
+    """Return the hash of what the collector of a profile says of its node.
 
-    A collector removes its entries when it ends.
+    Two profiles may watch the same node, with other sources.
     """
-    return f"reveal:{{{profile}}}:{part}"
+    return f"reveal:{{{profile}:{shard(node)}}}:node:{node}"
+
+
+def table_key(profile: str, table: bytes) -> str:
+    """Return the string with the announcement of a channel table."""
+    return f"reveal:{{{profile}}}:table:{table.hex()}"
+
+
+def key_pattern(profile: str) -> str:
+    """Return the glob pattern of SCAN for all keys of a profile."""
+    escaped = _GLOB.sub(r"\\\1", profile)
+    return f"reveal:{{{escaped}[:}}]*"
 
 
 def analyzers_key(profile: str) -> str:

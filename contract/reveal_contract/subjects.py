@@ -1,7 +1,7 @@
 """Subjects: the identities behind the instances of subject channels.
 
 A collector announces the *subject table* together with its channel table: as JSON in
-``names.SUBJECTS_KEY``, and as a note in recordings.  A subject that ended stays in the table for a
+``names.node_key``, and as a note in recordings.  A subject that ended stays in the table for a
 while (``until_ns``), so that readers of its last slices still find it.
 """
 

@@ -193,7 +193,7 @@ def test_a_profile_becomes_a_working_set_of_processes(
         return client.xlen(key) >= SLICES
 
     wait_for(shipped, 60, f"{SLICES} slices")
-    assert client.hget(names.NODES_KEY, NODE), collector.log
+    assert client.exists(names.node_key(profile, NODE)), collector.log
     assert collector.execute(["python3", "-c", NATIVE]) == 0
     probes = daemonset["spec"]["template"]["spec"]["containers"][0]
     for probe in ("startupProbe", "livenessProbe", "readinessProbe"):

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import json
+import zlib
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reveal_contract.channels import MAX_CHANNELS, Channel, ChannelTable, TableError
+from reveal_contract import catalogue
+from reveal_contract.channels import (
+    MAX_ANNOUNCEMENT,
+    MAX_CHANNELS,
+    Channel,
+    ChannelTable,
+    TableError,
+)
 from reveal_contract.metric import Kind, Lane
 
 _names = st.from_regex(r"[a-z0-9_.]{1,40}", fullmatch=True)
@@ -35,6 +43,38 @@ def test_an_announcement_gives_the_table_and_its_key_back(table: ChannelTable) -
     assert read == table
     assert read.key == table.key
     assert len(table.key) == 8
+
+
+@given(tables)
+def test_an_announcement_is_read_compressed_and_as_json(table: ChannelTable) -> None:
+    assert ChannelTable.from_announcement(table.announcement()) == table
+    assert ChannelTable.from_announcement(table.to_json()) == table
+
+
+@given(st.binary(max_size=200))
+def test_bytes_that_are_no_announcement_are_refused(data: bytes) -> None:
+    with pytest.raises(TableError):
+        ChannelTable.from_announcement(data)
+
+
+@pytest.mark.parametrize("missing_bytes", [1, 5])
+def test_an_incomplete_announcement_is_refused(missing_bytes: int) -> None:
+    with pytest.raises(TableError, match="cut off"):
+        ChannelTable.from_announcement(ChannelTable((), ()).announcement()[:-missing_bytes])
+
+
+def test_an_announcement_that_grows_without_end_is_refused() -> None:
+    bomb = zlib.compress(b'{"version": 1' + b" " * MAX_ANNOUNCEMENT, 9)
+    with pytest.raises(TableError, match="over"):
+        ChannelTable.from_announcement(bomb)
+
+
+def test_the_announcement_of_a_node_with_pods_is_a_tenth_of_its_json() -> None:
+    metrics = [row.name for row in catalogue.rows()]
+    subject = [name for name in metrics if ".subject." in name][:21]
+    pods = [f"team-{number % 5}/trainer-{number}-7d9f8b6c5-x{number:05d}" for number in range(40)]
+    table = ChannelTable(tuple(Channel(name, pod) for pod in pods for name in subject), ())
+    assert len(table.announcement()) * 8 < len(table.to_json())
 
 
 @given(tables, tables)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from fnmatch import fnmatchcase
 
 import pytest
 from hypothesis import given
@@ -39,18 +40,41 @@ def test_keys_are_those_of_the_first_release() -> None:
     assert names.samples_key("default", 7) == "reveal:{default:7}:samples"
     assert names.owner_key("default", 7) == "reveal:{default:7}:owner"
     assert names.analyzers_key("default") == "reveal:{default}:analyzers"
-    assert names.CATALOGUE_KEY == "reveal:catalogue"
-    assert names.NODES_KEY == "reveal:nodes"
-    assert names.node_key("default", names.NODES) == "reveal:{default}:nodes"
+    assert names.node_key("default", "n1") == "reveal:{default:44}:node:n1"
+    assert names.table_key("default", b"\x00\xff") == "reveal:{default}:table:00ff"
+    assert names.EARLIER_TABLES_KEY == "reveal:catalogue"
+    assert names.EARLIER_NODE_KEYS["facts"] == "reveal:facts"
     assert (names.SHARDS, names.GROUP) == (64, "reveal-analyzer")
 
 
 @pytest.mark.parametrize("number", [0, 63])
 def test_all_keys_of_a_shard_hash_alike(number: int) -> None:
     """Redis Cluster hashes what stands between the first braces."""
-    keys = (names.samples_key("p", number), names.owner_key("p", number))
+    node = next(f"n{i}" for i in range(10_000) if names.shard(f"n{i}") == number)
+    keys = (names.samples_key("p", number), names.owner_key("p", number), names.node_key("p", node))
     tags = {match.group(1) for key in keys if (match := re.search(r"\{(.+?)\}", key))}
     assert len(tags) == 1
+
+
+@pytest.mark.parametrize("profile", ["p", "scan-a*b-1", "[x]"])
+def test_the_pattern_of_a_profile_is_that_of_all_its_keys_and_of_no_other(profile: str) -> None:
+    keys = [
+        names.samples_key(profile, 7), names.analyzers_key(profile), names.fleet_key(profile),
+        names.node_key(profile, "n"), names.table_key(profile, b"t"),
+    ]  # fmt: skip
+    pattern = _as_glob(names.key_pattern(profile))
+    assert [key for key in keys if not fnmatchcase(key, pattern)] == []
+    others = [
+        names.samples_key(f"{profile}2", 7),
+        names.samples_key("scan-axb-1", 7),
+        "reveal:facts",
+    ]
+    assert [key for key in others if fnmatchcase(key, pattern)] == []
+
+
+def _as_glob(pattern: str) -> str:
+    """Return the pattern of Redis for ``fnmatch``, which escapes by brackets."""
+    return re.sub(r"\\(.)", lambda found: f"[{found[1]}]", pattern)
 
 
 def test_fields_are_short_and_differ() -> None:

@@ -25,6 +25,7 @@ from reveal_collector.collector import Collector, boot_id
 from reveal_collector.command import main
 from reveal_collector.readers.source import Roots
 from reveal_collector.registry import MissingSource, probe_all
+from reveal_collector.shipping.node_record import NodeRecord
 from reveal_collector.shipping.sinks import RecordingSink
 from reveal_contract import names
 from reveal_contract.catalogue import find
@@ -133,7 +134,10 @@ def test_source_names_are_unique() -> None:
     assert len(found) == len(set(found))
 
 
-def test_slices_reach_redis_and_the_node_reports(redis_server: Path, tmp_path: Path) -> None:
+def test_slices_reach_redis_and_the_node_reports(
+    redis_server: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(NodeRecord, "withdraw", lambda _: None)  # it would remove the status
     client = redis.Redis(unix_socket_path=str(redis_server))
     code = main([
         "--node", "n1", "--redis-url", f"unix://{redis_server}", "--record", str(tmp_path / "r"),
@@ -147,13 +151,13 @@ def test_slices_reach_redis_and_the_node_reports(redis_server: Path, tmp_path: P
     facts = [record.facts for record in records if record.facts]
     assert facts
     assert facts[0].node == "n1"
-    kept: Any = client.hget(names.FACTS_KEY, "n1")
+    kept: Any = client.hget(names.node_key("default", "n1"), names.FACTS)
     assert Facts.from_json(kept) == facts[-1]
-    status: Any = client.hget(names.NODES_KEY, "n1")
+    status: Any = client.hget(names.node_key("default", "n1"), names.STATUS)
     report = json.loads(status)
     assert {"boot", "table", "sequence", "version", "time", "missing", "degraded"} <= set(report)
-    announced: Any = client.hget(names.CATALOGUE_KEY, report["table"])
-    assert ChannelTable.from_json(announced).key.hex() == report["table"]
+    announced: Any = client.get(names.table_key("default", bytes.fromhex(report["table"])))
+    assert ChannelTable.from_announcement(announced).key.hex() == report["table"]
 
 
 def test_a_status_before_the_start_is_refused() -> None:

@@ -134,7 +134,7 @@ def test_the_collector_takes_its_identity_from_the_environment(pod: Pod) -> None
     with pod.running(COLLECTOR) as process:
         wait_until(pod.sequences, "a slice came")
         with pod.client as client:
-            wait_until(lambda: client.hexists(names.NODES_KEY, NODE), "the node reported")
+            wait_until(lambda: client.exists(names.node_key(PROFILE, NODE)), "the node reported")
         assert process.end() == 0
 
 

@@ -63,7 +63,7 @@ class Site:
         self._minute = 0
         stream.announce(HUGE)
         for name in NODES:
-            stream.client.hset(names.FACTS_KEY, name, facts(name).to_json())
+            stream.client.hset(names.node_key("default", name), names.FACTS, facts(name).to_json())
 
     def worker(self, owner: str) -> Worker:
         reader = self.stream.reader(owner, timing=QUICK)

@@ -63,7 +63,7 @@ def collector(
 
 def report(client: redis.Redis) -> dict[str, Any]:
     heartbeat: dict[str, Any] = json.loads(
-        client.hget(names.NODES_KEY, runc_container.NODE) or b"{}"
+        client.hget(names.node_key("p", runc_container.NODE), names.STATUS) or b"{}"
     )
     return heartbeat
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,43 +13,27 @@ import redis
 
 from reveal_analyzer.telemetry.node_records import node_records
 from reveal_collector.shipping.redis_sink import RedisSink
-from reveal_collector.shipping.sinks import EncodedSlice, RecordingSink
+from reveal_collector.shipping.sinks import RecordingSink
 from reveal_contract import names
-from reveal_contract.channels import Channel, ChannelTable
+from reveal_contract.channels import ChannelTable
 from reveal_contract.facts import Facts
 from reveal_contract.recording import RecordingReader, RecordingWriter
 from reveal_contract.redis_address import AddressError
 from reveal_contract.settings import CollectorSettings
 from support.polling import wait_until
-
-TABLE = ChannelTable((Channel("cpu.user"),), ())
-OTHER = ChannelTable((Channel("cpu.user"), Channel("cpu.system")), ())
-KEY = names.samples_key("default", names.shard("n1"))
-
-
-def settings(path: Path, **changes: Any) -> CollectorSettings:
-    return replace(CollectorSettings("n1", f"unix://{path}"), **changes)
-
-
-def shipment(sequence: int, table: ChannelTable = TABLE, size: int = 10) -> EncodedSlice:
-    return EncodedSlice("n1", bytes(range(16)), sequence, 7_000 + sequence, table, b"d" * size)
-
-
-@contextmanager
-def running(
-    given: CollectorSettings, report: Callable[[], Mapping[str, Any]] | None = None
-) -> Iterator[RedisSink]:
-    sink = RedisSink(given)
-    sink.start(report or (lambda: {"table": TABLE.key.hex(), "sequence": 3}))
-    try:
-        yield sink
-    finally:
-        sink.close(1.0)
-
-
-def sequences(client: redis.Redis) -> list[int]:
-    entries: Any = client.xrange(KEY)
-    return [int(fields[b"q"]) for _, fields in entries]
+from support.redis_sinks import (
+    KEY,
+    OTHER,
+    TABLE,
+    announced,
+    facts_of,
+    running,
+    sequences,
+    settings,
+    shipment,
+    status_of,
+    subjects_of,
+)
 
 
 def test_a_slice_is_a_message_and_its_table_is_registered(redis_server: Path) -> None:
@@ -64,7 +46,7 @@ def test_a_slice_is_a_message_and_its_table_is_registered(redis_server: Path) ->
         b"n": b"n1", b"b": bytes(range(16)), b"q": b"5", b"s": TABLE.key.hex().encode(),
         b"t": b"7005", b"d": b"d" * 10,
     }  # fmt: skip
-    assert client.hget(names.CATALOGUE_KEY, TABLE.key.hex()) == TABLE.to_json()
+    assert announced(client) == {TABLE}
 
 
 def test_a_new_table_is_announced_before_its_first_message(redis_server: Path) -> None:
@@ -73,16 +55,14 @@ def test_a_new_table_is_announced_before_its_first_message(redis_server: Path) -
         for sequence, table in enumerate((TABLE, OTHER, TABLE)):
             sink.put(shipment(sequence, table))
         wait_until(lambda: sink.health().delivered == 3)
-    assert set(client.hkeys(names.CATALOGUE_KEY)) == {  # type: ignore[arg-type]
-        TABLE.key.hex().encode(), OTHER.key.hex().encode(),
-    }  # fmt: skip
+    assert announced(client) == {TABLE, OTHER}
 
 
 def test_the_status_of_the_node_is_published(redis_server: Path) -> None:
     client = redis.Redis(unix_socket_path=str(redis_server))
     with running(settings(redis_server)):
-        wait_until(lambda: client.hexists(names.NODES_KEY, "n1"))
-    status: Any = client.hget(names.NODES_KEY, "n1")
+        wait_until(lambda: status_of(client))
+        status: Any = status_of(client)
     assert json.loads(status) == {"table": TABLE.key.hex(), "sequence": 3}
 
 
@@ -101,7 +81,7 @@ def test_an_outage_loses_nothing_that_fits_the_buffer(redis_launcher: Any) -> No
         wait_until(lambda: not sink.health().health_error)
         client = redis.Redis(unix_socket_path=str(server.socket))
         assert sequences(client) == list(range(1, 50))
-        assert client.hexists(names.CATALOGUE_KEY, TABLE.key.hex())
+        assert announced(client) == {TABLE}
         assert sink.health().dropped == 0
 
 
@@ -167,34 +147,45 @@ def test_a_table_that_redis_lost_is_registered_again(
     with running(settings(redis_server)) as sink:
         sink.put(shipment(0))
         wait_until(lambda: sink.health().delivered == 1)
-        client.delete(names.CATALOGUE_KEY)
+        client.delete(names.table_key("default", TABLE.key))
 
-        def announced() -> bool:
-            sink.put(shipment(1))  # the first after a report that found it gone
-            return bool(client.hexists(names.CATALOGUE_KEY, TABLE.key.hex()))
+        def is_announced() -> bool:
+            sink.put(shipment(1))  # the first after a status that found it gone
+            return announced(client) == {TABLE}
 
-        wait_until(announced)
+        wait_until(is_announced)
 
 
-def test_tables_without_messages_are_removed(
-    redis_server: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("nodes", [3, 3000])
+def test_the_stream_is_bounded_by_time_for_any_number_of_nodes(
+    redis_server: Path, nodes: int
 ) -> None:
-    monkeypatch.setattr("reveal_collector.shipping.redis_sink.STATUS_SECONDS", 0.0)
+    """The other nodes of the shard have sent for 180 s; some macro nodes of Redis may stay."""
     client = redis.Redis(unix_socket_path=str(redis_server))
-    with running(settings(redis_server)) as sink:
-        sink._table_seconds = 0.0
-        sink.put(shipment(0))
-        sink.put(shipment(1, OTHER))
-        wait_until(lambda: client.hkeys(names.CATALOGUE_KEY) == [OTHER.key.hex().encode()])
-
-
-def test_the_stream_stays_bounded(redis_server: Path) -> None:
-    client = redis.Redis(unix_socket_path=str(redis_server))
-    with running(settings(redis_server, stream_seconds=100, buffer_seconds=600)) as sink:
-        for sequence in range(500):
+    per_second, now_ms = max(1, nodes // names.SHARDS), int(time.time() * 1000)
+    with client.pipeline(transaction=False) as pipe:
+        for age_s in range(180, 0, -1):
+            for number in range(per_second):
+                pipe.xadd(KEY, {"d": b"d" * 4096}, id=f"{now_ms - age_s * 1000}-{number}")
+        pipe.execute()
+    with running(settings(redis_server, stream_seconds=120)) as sink:
+        for sequence in range(2):  # the first one shows the time of Redis
             sink.put(shipment(sequence))
-        wait_until(lambda: sink.health().delivered == 500)
-    assert 100 <= len(sequences(client)) < 300
+            wait_until(lambda: sink.health().delivered == sequence + 1)  # noqa: B023
+    entries: Any = client.xrange(KEY)
+    ages_s = [(now_ms - int(entry_id.partition(b"-")[0])) / 1000 for entry_id, _ in entries]
+    assert 118 <= max(ages_s) <= 122
+    assert len(entries) == pytest.approx(120 * per_second, abs=2 * per_second + 2)
+
+
+def test_a_node_with_a_wrong_clock_trims_nothing_of_others(redis_server: Path) -> None:
+    client = redis.Redis(unix_socket_path=str(redis_server))
+    client.xadd(KEY, {"d": "of another node"})
+    with running(settings(redis_server)) as sink:
+        for sequence in range(3):
+            sink.put(replace(shipment(sequence), start_ns=2**62))
+            wait_until(lambda: sink.health().delivered == sequence + 1)  # noqa: B023
+    assert client.xlen(KEY) == 4
 
 
 def test_buffered_slices_are_delivered_before_the_end_or_dropped_in_time(
@@ -240,7 +231,7 @@ def test_subjects_are_published_before_their_slices_and_only_on_change(
         sink.put(shipment(0))
         wait_until(lambda: sequences(client) == [0])
         assert json.loads(subjects_of(client)) == status["subjects"]
-        client.hset(names.SUBJECTS_KEY, "n1", "untouched")
+        client.hset(names.node_key("default", "n1"), names.SUBJECTS, "untouched")
         sink.put(shipment(1, OTHER))
         wait_until(lambda: sequences(client) == [0, 1])
         assert subjects_of(client) == b"untouched"
@@ -248,7 +239,8 @@ def test_subjects_are_published_before_their_slices_and_only_on_change(
         sink.put(shipment(2))
         wait_until(lambda: sequences(client) == [0, 1, 2])
         assert json.loads(subjects_of(client)) == status["subjects"]
-        assert "subjects" not in json.loads(client.hget(names.NODES_KEY, "n1"))  # type: ignore[arg-type]
+        wait_until(lambda: status_of(client))
+        assert "subjects" not in json.loads(status_of(client))
 
 
 def test_two_profiles_on_a_node_have_subjects_and_status_of_their_own(redis_server: Path) -> None:
@@ -269,25 +261,18 @@ def test_two_profiles_on_a_node_have_subjects_and_status_of_their_own(redis_serv
         wait_until(lambda: first.health().delivered == 1)
         second.put(shipment(0))
         wait_until(lambda: second.health().delivered == 1)
-        wait_until(lambda: known("a", names.NODES) and known("b", names.NODES))
+        wait_until(lambda: known("a", names.STATUS) and known("b", names.STATUS))
         assert (known("a", names.SUBJECTS), known("b", names.SUBJECTS)) == (pods, [])
-        assert (known("a", names.NODES)["of"], known("b", names.NODES)["of"]) == ("a", "b")
-    assert not client.hexists(names.node_key("a", names.SUBJECTS), "n1")
-    assert not client.hexists(names.node_key("a", names.NODES), "n1")
+        assert (known("a", names.STATUS)["of"], known("b", names.STATUS)["of"]) == ("a", "b")
+    assert not client.exists(names.node_key("a", "n1"))
 
 
 def test_the_subjects_of_a_collector_of_an_earlier_version_are_known(redis_server: Path) -> None:
     client = redis.Redis(unix_socket_path=str(redis_server))
-    client.hset(names.SUBJECTS_KEY, "old", b"[]")
-    client.hset(names.node_key("a", names.SUBJECTS), "new", b"[1]")
+    client.hset(names.EARLIER_NODE_KEYS[names.SUBJECTS], "old", b"[]")
+    client.hset(names.node_key("a", "new"), names.SUBJECTS, b"[1]")
     found = node_records(client, "a", names.SUBJECTS, ["new", "old", "none"])
     assert found == [b"[1]", b"[]", None]
-
-
-def subjects_of(client: redis.Redis) -> bytes:
-    found: Any = client.hget(names.SUBJECTS_KEY, "n1")
-    assert isinstance(found, bytes)
-    return found
 
 
 def test_a_recording_has_the_subjects_when_they_change(tmp_path: Path) -> None:
@@ -309,7 +294,7 @@ def test_facts_are_published_immediately_when_they_change(redis_server: Path) ->
     with running(settings(redis_server)) as sink:
         for sequence, facts in enumerate((b"one", None, b"two")):
             sink.put(replace(shipment(sequence), facts=facts))
-            wait_until(lambda: client.hget(names.FACTS_KEY, "n1") == (facts or b"one"), 4)  # noqa: B023
+            wait_until(lambda: facts_of(client) == (facts or b"one"), 4)  # noqa: B023
 
 
 def test_facts_are_published_again_after_redis_lost_them(redis_server: Path) -> None:
@@ -317,9 +302,9 @@ def test_facts_are_published_again_after_redis_lost_them(redis_server: Path) -> 
     facts = b"the same"
     with running(settings(redis_server)) as sink:
         sink.put(replace(shipment(0), facts=facts))
-        wait_until(lambda: client.hget(names.FACTS_KEY, "n1") == facts)
+        wait_until(lambda: facts_of(client) == facts)
         client.flushall()
-        wait_until(lambda: client.hget(names.FACTS_KEY, "n1") == facts)
+        wait_until(lambda: facts_of(client) == facts)
 
 
 def test_a_recording_holds_facts_once(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from support.polling import wait_until
 KEY = names.samples_key("default", names.shard("n1"))
 PASSWORD = "p@ss/w:r#d?%41 é"
 # what docs/contributing/processes.md says that the two need of an ACL (Redis: "ACL")
-COLLECTOR_RIGHTS = ("~reveal:*", "+xadd", "+hset", "+hdel", "+hlen", "+hexists", "+multi", "+exec",
+COLLECTOR_RIGHTS = ("~reveal:*", "+xadd", "+hset", "+hdel", "+set", "+expire", "+multi", "+exec",
                     "+select", "+client|setname")  # fmt: skip
 ANALYZER_RIGHTS = ("~reveal:*", "+@all", "-@dangerous", "-@admin")
 MODULES = ("reveal_collector", "reveal_analyzer")

@@ -4,6 +4,7 @@ import json
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -11,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 
 from reveal_cli.recordings import Slices
 from reveal_cli.scan_directory import FINDINGS, RECORDING, STATE, SUMMARY
+from reveal_contract import names
 from support.polling import wait_until
 
 SCAN = [sys.executable, "-m", "reveal_cli", "scan"]
@@ -98,6 +101,28 @@ def test_a_scan_sees_this_host_and_analyze_agrees(host: Host, tmp_path: Path) ->
             capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert (again.returncode, again.stdout) == (0, output)
+
+
+@pytest.mark.timeout(60)
+def test_a_scan_leaves_nothing_in_a_redis_that_others_use(host: Host, redis_server: Path) -> None:
+    client = redis.Redis(unix_socket_path=str(redis_server))
+    node = socket.gethostname()
+    client.hset(names.node_key("gpu-nodes", node), names.SUBJECTS, b"of another profile")
+    client.hset(names.EARLIER_NODE_KEYS[names.SUBJECTS], node, b"of an earlier version")
+    before = dump(client)
+    flags = ("--redis", f"unix://{redis_server}", "--duration", "60s", "--warmup", "10s")
+    scan = host.start(*flags)
+    for kind in ("node", "table", "samples", "owner"):
+        wait_until(lambda: client.keys(f"reveal:{{scan-*:{kind}*"), kind)  # noqa: B023
+    scan.send_signal(signal.SIGTERM)
+    scan.communicate(timeout=40)
+    assert scan.returncode == 0
+    assert dump(client) == before
+
+
+def dump(client: redis.Redis) -> dict[Any, Any]:
+    keys: Any = client.keys()
+    return {key: client.dump(key) for key in keys}
 
 
 @pytest.mark.slow

@@ -164,7 +164,7 @@ def test_slices_are_dropped_if_their_table_never_comes(
 ) -> None:
     monkeypatch.setattr("reveal_analyzer.stream.channel_tables.WAIT_SECONDS", 0.0)
     lost = ChannelTable(TABLE.fast[:1], ())
-    stream.client.hset(names.CATALOGUE_KEY, lost.key.hex(), b'{"version": 1}')
+    stream.client.set(names.table_key("default", lost.key), b'{"version": 1}')
     stream.send(message("n", 0, lost))
     reader = stream.reader()
     assert read(reader, lambda _: reader.counts.refused == 1) == []

@@ -31,7 +31,7 @@ from reveal_contract.finding import (
     finding_id,
 )
 from reveal_contract.metric import Subsystem
-from reveal_contract.names import FACTS_KEY, node_states_key, shard
+from reveal_contract.names import FACTS, node_key, node_states_key, shard
 from reveal_contract.wire import Message
 from support.polling import wait_until
 from support.redis_streams import QUICK, Stream, message
@@ -138,13 +138,13 @@ def test_a_bad_configuration_opens_a_finding_and_its_fix_resolves_it(
         findings = [json.loads(line) for line in (tmp_path / "f.jsonl").read_text().splitlines()]
         return [[row["kind"], row["state"], row["hypothesis"]["name"]] for row in findings]
 
-    stream.client.hset(FACTS_KEY, "n", SLOW_CLOCK.to_json())
-    stream.client.hset(FACTS_KEY, "elsewhere", SLOW_CLOCK.to_json())
+    stream.client.hset(node_key("default", "n"), FACTS, SLOW_CLOCK.to_json())
+    stream.client.hset(node_key("default", "elsewhere"), FACTS, SLOW_CLOCK.to_json())
     bench.turn_until(lambda: len(rows()) == 1)
-    stream.client.hset(FACTS_KEY, "n", b"nonsense")
+    stream.client.hset(node_key("default", "n"), FACTS, b"nonsense")
     bench.worker.turn()
     fixed = replace(SLOW_CLOCK, kernel=replace(SLOW_CLOCK.kernel, clocksource="tsc"))
-    stream.client.hset(FACTS_KEY, "n", fixed.to_json())
+    stream.client.hset(node_key("default", "n"), FACTS, fixed.to_json())
     bench.turn_until(lambda: len(rows()) == 2)
     kind = ["Configuration", "Open", "SlowClocksource"]
     assert rows() == [kind, ["Configuration", "Resolved", "SlowClocksource"]]

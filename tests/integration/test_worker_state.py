@@ -333,6 +333,13 @@ def test_a_node_that_left_leaves_nothing_in_redis(
     analyzer.turn_until(lambda: not stream.client.exists(states_key()))
 
 
+def test_a_state_that_cannot_be_used_of_a_node_that_left_is_deleted(stream: Stream) -> None:
+    stream.client.hset(states_key(), "n", b"garbage")
+    analyzer = Analyzer(stream, "one")
+    analyzer.turn_until(lambda: not stream.client.exists(states_key()))
+    assert analyzer.worker.nodes == []
+
+
 def test_a_failed_analysis_continues_from_its_saved_state_but_not_twice(
     stream: Stream, caplog: pytest.LogCaptureFixture
 ) -> None:

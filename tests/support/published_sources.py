@@ -12,7 +12,7 @@ import redis
 
 from reveal_contract import catalogue, names
 from reveal_contract.channels import ChannelTable
-from support.cluster_release import Release
+from support.cluster_release import PROFILE, Release
 from support.helm_chart import NAMESPACE
 
 _SECRET = "reveal-evaluation-redis"
@@ -48,15 +48,15 @@ def login(watched: Release, secret: str) -> dict[str, Any]:
 
 def published_by(client: redis.Redis, node: str, since_ns: int = 0) -> PublishedSources | None:
     """What the node's collector said last; None until it has said anything since then."""
-    raw: Any = client.hget(names.NODES_KEY, node)
+    raw: Any = client.hget(names.node_key(PROFILE, node), names.STATUS)
     if raw is None:
         return None
     report = json.loads(raw)
-    table: Any = client.hget(names.CATALOGUE_KEY, report["table"])
+    table: Any = client.get(names.table_key(PROFILE, bytes.fromhex(report["table"])))
     if table is None or report["time"] < since_ns:
         return None
     metrics: dict[str, set[str]] = {}
-    for channel in (read := ChannelTable.from_json(table)).fast + read.slow:
+    for channel in (read := ChannelTable.from_announcement(table)).fast + read.slow:
         source = catalogue.find(channel.metric).source
         metrics.setdefault(source, set()).add(channel.metric)
     return PublishedSources(

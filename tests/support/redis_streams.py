@@ -49,7 +49,7 @@ class Stream:
         self.stack.callback(self.client.close)
 
     def announce(self, table: ChannelTable = TABLE) -> None:
-        self.client.hset(names.CATALOGUE_KEY, table.key.hex(), table.to_json())
+        self.client.set(names.table_key("default", table.key), table.announcement())
 
     def raw(self, node: str, fields: dict[Any, Any], entry_id: str = "*") -> bytes:
         key = names.samples_key("default", names.shard(node))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import redis
 
 from reveal_analyzer.stream.connection import OUTAGE
+from reveal_analyzer.telemetry.node_records import node_records
 from reveal_contract.facts import Facts, FactsError
-from reveal_contract.names import FACTS_KEY
+from reveal_contract.names import FACTS
 
 log = logging.getLogger(__name__)
 
@@ -23,8 +23,8 @@ BATCH = 64  # nodes per request: about 10 KB each
 class FactsFeed:
     """Returns the facts of a node at first, and whenever they have changed."""
 
-    def __init__(self, client: redis.Redis) -> None:
-        self._client = client
+    def __init__(self, client: redis.Redis, profile: str) -> None:
+        self._client, self._profile = client, profile
         self._due: dict[str, float] = {}
         self._known: dict[str, bytes] = {}
 
@@ -36,13 +36,8 @@ class FactsFeed:
         due = [node for node in nodes if self._due.get(node, 0.0) <= now][:BATCH]
         if not due:
             return []
-        try:
-            replies: Any = self._client.hmget(FACTS_KEY, due)
-        except OUTAGE as error:  # the reader of the slices logs the outage
-            log.debug("no facts: %s", error)
-            replies = [None] * len(due)
         changed = []
-        for node, data in zip(due, replies, strict=True):
+        for node, data in zip(due, self._records(due), strict=True):
             self._due[node] = now + (REFRESH_SECONDS if data else RETRY_SECONDS)
             if data and (facts := self._new(node, data)) is not None:
                 changed.append(facts)
@@ -51,6 +46,13 @@ class FactsFeed:
     def drop(self, node: str) -> None:
         self._due.pop(node, None)
         self._known.pop(node, None)
+
+    def _records(self, nodes: Sequence[str]) -> Sequence[bytes | None]:
+        try:
+            return node_records(self._client, self._profile, FACTS, nodes)
+        except OUTAGE as error:  # the reader of the slices logs the outage
+            log.debug("no facts: %s", error)
+            return [None] * len(nodes)
 
     def _new(self, node: str, data: bytes) -> Facts | None:
         digest = hashlib.blake2b(data, digest_size=8).digest()

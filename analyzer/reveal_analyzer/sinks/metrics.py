@@ -24,7 +24,7 @@ _COUNTERS = {
     "repeated": ("reveal_slices_repeated", "Slices that arrived again and were dropped"),
     "restarts": ("reveal_collector_restarts", "Times that a node's sequence started again"),
     "refused": ("reveal_messages_refused", "Messages that could not be used"),
-    "trimmed": ("reveal_messages_trimmed", "Messages trimmed before they were acknowledged"),
+    "trimmed": ("reveal_messages_trimmed", "Slices trimmed before they were read or acknowledged"),
     "groups_recreated": (
         "reveal_stream_groups_recreated",
         "Consumer groups that were created again",

@@ -5,16 +5,17 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
+from typing import Any
 
 import redis
 
 from reveal_analyzer.stream.consumer import StreamEntry
 from reveal_contract import wire
 from reveal_contract.channels import ChannelTable, TableError
-from reveal_contract.names import CATALOGUE_KEY
+from reveal_contract.names import EARLIER_TABLES_KEY, table_key
 
 log = logging.getLogger(__name__)
 
@@ -23,6 +24,10 @@ MAX_BAD = 512  # keys of unusable tables, which are logged once
 # an old table, that is fetched again.
 UNUSED_SECONDS = 120.0
 RETRY_SECONDS = 0.25
+# Large tables take tens of milliseconds each.  When an analyzer starts, those of all nodes are new,
+# and the leases must be renewed meanwhile.
+FETCH_SECONDS = 0.1
+PORTION = 4  # tables fetched together
 MAX_WAITING = 4096  # slices; at 5 KB each they hold 20 MB
 WAIT_SECONDS = 60.0
 
@@ -38,7 +43,8 @@ class DecodableTable:
 class ChannelTables:
     """The announced tables; each is fetched once, unknown ones are requested again and again."""
 
-    def __init__(self) -> None:
+    def __init__(self, profile: str) -> None:
+        self._profile = profile
         # with the time of its last use; the longest unused comes first
         self._known: dict[bytes, tuple[DecodableTable, float]] = {}
         self._asked: dict[bytes, float] = {}
@@ -49,36 +55,43 @@ class ChannelTables:
         return self._use(key, found[0]) if found is not None else None
 
     def fetch(self, client: redis.Redis, keys: Iterable[bytes]) -> bool:
-        """Request the tables that are due; return whether any became known."""
+        """Request the tables that are due, for a limited time; return whether some are left."""
         now = time.monotonic()
         due = [key for key in keys if now - self._asked.get(key, -1e9) >= RETRY_SECONDS]
-        if not due:
-            return False
-        announced = client.hmget(CATALOGUE_KEY, [key.hex() for key in due])
         self._asked = {
             key: asked for key, asked in self._asked.items() if now - asked < WAIT_SECONDS
         }
-        self._asked.update(dict.fromkeys(due, now))
-        learned = [
-            self._learn(key, text)
-            for key, text in zip(due, announced, strict=True)
-            if text is not None
-        ]
-        return any(learned)
+        for start in range(0, len(due), PORTION):
+            if start and time.monotonic() - now >= FETCH_SECONDS:
+                return True
+            self._request(client, due[start : start + PORTION], now)
+        return False
 
-    def _learn(self, key: bytes, text: bytes | str) -> bool:
+    def _request(self, client: redis.Redis, keys: Sequence[bytes], now: float) -> None:
+        """Request some tables; collectors of an earlier version announce them in a hash."""
+        with client.pipeline(transaction=False) as pipe:
+            for key in keys:
+                pipe.get(table_key(self._profile, key))
+                pipe.hget(EARLIER_TABLES_KEY, key.hex())
+            found: list[Any] = pipe.execute(raise_on_error=False)
+        self._asked.update(dict.fromkeys(keys, now))
+        for key, own, earlier in zip(keys, found[::2], found[1::2], strict=True):
+            data = own if isinstance(own, bytes) else earlier
+            if isinstance(data, bytes):
+                self._learn(key, data)
+
+    def _learn(self, key: bytes, data: bytes) -> None:
         try:
-            table = ChannelTable.from_json(text)
+            table = ChannelTable.from_announcement(data)
             if table.key != key:
                 raise TableError(f"its key is {table.key.hex()}")
         except TableError as error:
             if key not in self._bad:
                 log.warning("announced channel table %s cannot be used: %s", key.hex(), error)
             self._bad = {*self._bad, key} if len(self._bad) < MAX_BAD else {key}
-            return False
+            return
         self._use(key, DecodableTable(table, wire.gauges(table)))
         self._forget()
-        return True
 
     def _use(self, key: bytes, known: DecodableTable) -> DecodableTable:
         self._known[key] = known, time.monotonic()
@@ -126,24 +139,28 @@ class WaitingRoom:
         """Return the tables that the first slice of each node waits for."""
         return {line[0].table for line in self._nodes.values()}
 
-    def overdue(self) -> list[WaitingSlice]:
-        """Remove and return slices that waited too long, or are over the limit."""
+    def overdue(self, tables: ChannelTables) -> list[WaitingSlice]:
+        """Remove and return slices that waited too long for their table, or are over the limit."""
         oldest = time.monotonic() - WAIT_SECONDS
         out: list[WaitingSlice] = []
         for node in list(self._nodes):
-            while (first := self._first(node)) is not None and (
-                first.since < oldest or self._count > MAX_WAITING
+            while (
+                (first := self._first(node)) is not None
+                and (first.since < oldest or self._count > MAX_WAITING)
+                and tables.get(first.table) is None
             ):
                 out.append(self._pop(node))
         return out
 
-    def ready(self, tables: ChannelTables) -> list[tuple[WaitingSlice, DecodableTable]]:
+    def ready(self, tables: ChannelTables, most: int) -> list[tuple[WaitingSlice, DecodableTable]]:
         """Remove and return slices whose table is known now, those of each node in order."""
         out: list[tuple[WaitingSlice, DecodableTable]] = []
         for node in list(self._nodes):
-            while (first := self._first(node)) is not None and (
-                known := tables.get(first.table)
-            ) is not None:
+            while (
+                len(out) < most
+                and (first := self._first(node)) is not None
+                and (known := tables.get(first.table)) is not None
+            ):
                 out.append((self._pop(node), known))
         return out
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import redis
 
 from reveal_contract import wire
-from reveal_contract.names import FIELD_DATA, GROUP, SHARDS, samples_key
+from reveal_contract.names import FIELD_DATA, GROUP, KEPT_SECONDS, SHARDS, samples_key
 
 log = logging.getLogger(__name__)
 
@@ -29,19 +29,20 @@ _DATA = FIELD_DATA.encode()
 
 # All pending entries of the group become the caller's; the consumers that had them are deleted.
 # Only the lease holder reads, so nobody else works on them.  JUSTID keeps the delivery counts.
+# Since Redis 7 those that were trimmed meanwhile are not claimed but deleted: their number.
 TAKE_OVER = """
-local cursor = '0-0'
+local cursor, trimmed = '0-0', 0
 repeat
   local page = redis.call('XAUTOCLAIM', KEYS[1], ARGV[1], ARGV[2], 0, cursor,
                           'COUNT', 1000, 'JUSTID')
-  cursor = page[1]
+  cursor, trimmed = page[1], trimmed + #(page[3] or {})
 until cursor == '0-0'
 for _, consumer in ipairs(redis.call('XINFO', 'CONSUMERS', KEYS[1], ARGV[1])) do
   if consumer[2] ~= ARGV[2] and consumer[4] == 0 then
     redis.call('XGROUP', 'DELCONSUMER', KEYS[1], ARGV[1], consumer[2])
   end
 end
-return cursor
+return trimmed
 """
 
 
@@ -52,6 +53,22 @@ class StreamEntry(NamedTuple):
     id: bytes
     fields: Mapping[bytes, bytes]
     history: bool = False
+
+    @property
+    def time_ms(self) -> int:
+        """When it arrived, on the clock of Redis."""
+        return id_ms(self.id)
+
+
+class TakenShard(NamedTuple):
+    """The entries of a shard that was taken over, and up to where the last owner read.
+
+    ``trimmed`` entries are gone that it read and did not finish.
+    """
+
+    entries: list[StreamEntry]
+    read_ms: int = 0
+    trimmed: int = 0
 
 
 class StreamConsumer:
@@ -71,7 +88,7 @@ class StreamConsumer:
 
     def take_over(
         self, shard: int, refill_seconds: float, saved: Mapping[str, bytes] = NOTHING_SAVED
-    ) -> list[StreamEntry]:
+    ) -> TakenShard:
         """Return what the last owner left unfinished, with the seconds before it as ``history``.
 
         ``saved`` has the nodes whose state is saved, with the last entry that it covers: the
@@ -80,8 +97,8 @@ class StreamConsumer:
         key = self._keys[shard]
         self._create_groups([shard])
         if shard in self._foreign or (delivered := self._last_delivered(shard)) == b"0-0":
-            return []
-        self._client.eval(TAKE_OVER, 1, key, GROUP, self._owner)
+            return TakenShard([])
+        trimmed: Any = self._client.eval(TAKE_OVER, 1, key, GROUP, self._owner)
         pending = self.pending([shard])
         unfinished = {entry.id for entry in pending}
         history = [
@@ -89,16 +106,17 @@ class StreamConsumer:
             for entry in self._history(shard, delivered, refill_seconds, saved)
             if entry.id not in unfinished
         ]
-        return sorted(history + pending, key=lambda entry: _order(entry.id))
+        entries = sorted(history + pending, key=lambda entry: _order(entry.id))
+        return TakenShard(entries, id_ms(delivered), int(trimmed))
 
     def _history(
         self, shard: int, delivered: bytes, refill_seconds: float, saved: Mapping[str, bytes]
     ) -> list[StreamEntry]:
         """Return the entries after what is saved, and those of other nodes for some seconds."""
-        seconds, micros = self._client.time()
+        now_ms = self.time_ms()
 
         def ago(period: float) -> tuple[int, int]:
-            return max(0, seconds * 1000 + micros // 1000 - int(period * 1000)), 0
+            return max(0, now_ms - int(period * 1000)), 0
 
         # a node that has sent nothing for so long has nothing to replay
         oldest, refill = ago(REPLAY_SECONDS), ago(refill_seconds)
@@ -130,6 +148,20 @@ class StreamConsumer:
     def fresh(self, shards: Iterable[int]) -> list[StreamEntry]:
         """Return what nobody in the group has read yet, about ``BATCH`` entries at most."""
         return self._read(dict.fromkeys(shards, b">"))
+
+    def first_ms(self, shards: Iterable[int]) -> dict[int, int]:
+        """Return when the first entry arrived that each stream has; nothing of empty ones."""
+        replies = self._each(shards, lambda pipe, shard: pipe.xrange(self._keys[shard], count=1))
+        return {
+            shard: id_ms(rows[0][0])
+            for shard, rows in replies.items()
+            if not self._failed(shard, rows) and rows
+        }
+
+    def time_ms(self) -> int:
+        """Return the time on the clock of Redis."""
+        seconds, micros = self._client.time()
+        return int(seconds) * 1000 + int(micros) // 1000
 
     def acknowledge(self, ids: Mapping[int, Iterable[bytes]]) -> None:
         """Acknowledge entries, by shard."""
@@ -182,7 +214,10 @@ class StreamConsumer:
         self._create_groups(shards)
 
     def _create_groups(self, shards: Iterable[int]) -> None:
-        """Create groups at the start of their streams: earlier entries are to be read too."""
+        """Create groups at the start of their streams: earlier entries are to be read too.
+
+        A stream that this creates ends with its readers.
+        """
         replies = self._each(
             shards,
             lambda pipe, shard: pipe.xgroup_create(self._keys[shard], GROUP, id="0", mkstream=True),
@@ -190,6 +225,7 @@ class StreamConsumer:
         for shard, reply in replies.items():
             if not str(reply).startswith("BUSYGROUP"):
                 self._failed(shard, reply)
+        self._each(replies, lambda pipe, shard: pipe.expire(self._keys[shard], KEPT_SECONDS))
 
     def _failed(self, shard: int, reply: object) -> bool:
         """Return whether this shard cannot be read; an error that concerns all is raised."""
@@ -257,6 +293,11 @@ def _entries(shard: int, reply: Any) -> list[StreamEntry]:
         for entry_id, fields in rows
         if entry_id is not None
     ]
+
+
+def id_ms(stream_id: bytes) -> int:
+    """Return when an entry arrived, in milliseconds on the clock of Redis."""
+    return _order(stream_id)[0]
 
 
 def _order(stream_id: bytes) -> tuple[int, int]:

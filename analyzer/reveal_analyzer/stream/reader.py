@@ -14,18 +14,29 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import NamedTuple, Protocol
 
-from reveal_analyzer.kernels import backend
 from reveal_analyzer.state.store import NodeStateStore, positions_of
+from reveal_analyzer.stream.acknowledgements import Acknowledgements
 from reveal_analyzer.stream.channel_tables import ChannelTables, DecodableTable, WaitingRoom
 from reveal_analyzer.stream.connection import OUTAGE, RedisConnection, connect
-from reveal_analyzer.stream.consumer import BATCH, StreamConsumer, StreamEntry, by_node
+from reveal_analyzer.stream.consumer import (
+    BATCH,
+    StreamConsumer,
+    StreamEntry,
+    by_node,
+    entries_per_stream,
+    id_ms,
+)
 from reveal_analyzer.stream.leases import Leases, LeaseTiming
 from reveal_analyzer.stream.poll_schedule import PollSchedule
-from reveal_analyzer.stream.sequence import NodeSequence
+from reveal_analyzer.stream.refusals import RefusalLog
+from reveal_analyzer.stream.sequence import NodeSequence, SlicePosition
+from reveal_analyzer.stream.slices import decode, peek
+from reveal_analyzer.stream.trimmed import Gap, TrimmedSpans
+from reveal_analyzer.stream.upkeep import StreamUpkeep
 from reveal_analyzer.telemetry.node_records import node_subjects
 from reveal_contract import wire
 from reveal_contract.channels import ChannelTable
-from reveal_contract.names import FIELD_DATA, FIELD_NODE, shard
+from reveal_contract.names import FIELD_DATA, shard
 from reveal_contract.subjects import Identity
 
 log = logging.getLogger(__name__)
@@ -33,8 +44,8 @@ log = logging.getLogger(__name__)
 POLL_SECONDS = 0.05
 REFILL_SECONDS = 60.0
 ACK_SECONDS = 0.5  # XACKs are batched: each takes half the time of a read
-LOGGED_REFUSALS = 20  # in a minute; all are counted
-_DATA, _NODE = FIELD_DATA.encode(), FIELD_NODE.encode()
+TAKE_OVER_SECONDS = 0.5  # in one poll: saved states take time, and the leases must be renewed
+_DATA = FIELD_DATA.encode()
 
 
 class StreamSettings(Protocol):
@@ -71,11 +82,11 @@ class StreamCounts:
     """Counts since the reader started."""
 
     received: int = 0
-    missing: int = 0
+    missing: int = 0  # never arrived
     repeated: int = 0
     restarts: int = 0
     refused: int = 0  # not decodable, or its table was never announced
-    trimmed: int = 0  # removed from the stream before they were acknowledged
+    trimmed: int = 0  # removed from the stream before they were read or acknowledged
 
 
 class StreamReader:
@@ -95,29 +106,29 @@ class StreamReader:
     ) -> None:
         client = connect(settings.redis_url)
         self.states = NodeStateStore(client, settings.profile)
-        self._profile = settings.profile
+        self.profile = settings.profile
         self.connection = RedisConnection(client)
         self.counts = StreamCounts()
-        self.tables = ChannelTables()
+        self.tables = ChannelTables(settings.profile)
         self._consumer = StreamConsumer(client, settings.profile, owner)
         self._leases = Leases(
             client, settings.profile, owner, timing or LeaseTiming(), self._can_leave
         )
-        self._refill, self._ack_seconds = refill_seconds, ack_seconds
+        self._acks = Acknowledgements(self._consumer, ack_seconds)
+        self._upkeep = StreamUpkeep(client, settings.profile)
+        self._trimmed = TrimmedSpans()
+        self._refill, self._unfinished = refill_seconds, False
         self._sequences: dict[str, NodeSequence] = {}
         self._waiting = WaitingRoom()
         self._to_take: deque[int] = deque()
         self._schedule = PollSchedule()
         self._backlog: deque[StreamEntry] = deque()  # read, not decoded
-        self._in_flight: dict[int, set[bytes]] = {}  # read and not processed yet
-        self._unacknowledged: dict[int, dict[bytes, None]] = {}  # ids to acknowledge, in order
-        self._acks_flushed_s = 0.0  # when XACKs were sent last
         self._lost_nodes: list[str] = []
         self._saved_states: dict[str, bytes] = {}  # of shards taken over
         self._save_shard: Callable[[int], bool] = lambda _: True
         self._next_poll_s = 0.0
         self._recover = False
-        self._refusals = (0.0, 0)
+        self._refusals = RefusalLog()
 
     @property
     def connected(self) -> bool:
@@ -150,7 +161,7 @@ class StreamReader:
         This sends a command to Redis: use it for a finding, not for each slice.
         """
         try:
-            return node_subjects(self.connection.client, self._profile, [node])[node]
+            return node_subjects(self.connection.client, self.profile, [node])[node]
         except OUTAGE as error:
             log.warning("subjects of node %s are not known: %s", node, error)
             return ()
@@ -178,10 +189,10 @@ class StreamReader:
     def ack(self, received: Iterable[Received]) -> None:
         """Mark as processed: they are not delivered again.  XACKs are batched every 0.5 s."""
         for each in received:
-            self._acknowledge_later(each)
+            self._processed(each)
         if self.connection.connected:
             try:
-                self._flush_acks_when_due()
+                self._send_acks_when_due()
             except OUTAGE as error:
                 self._recover = True
                 self.connection.failed(error)
@@ -207,7 +218,7 @@ class StreamReader:
         """Send acknowledgements, release the leases, disconnect; Redis may be unavailable."""
         if self.connection.connected:
             try:
-                self._flush_acks()
+                self._acks.send()
                 self._leases.release()
             except OUTAGE as error:
                 log.info("Redis is unavailable, the leases expire by themselves: %s", error)
@@ -215,31 +226,36 @@ class StreamReader:
 
     def _poll_once(self, out: list[Received], most: int) -> None:
         if self._leases.due():
-            self._flush_acks()  # a shard with unsent acknowledgements cannot be handed over
+            self._acks.send()  # a shard with unsent acknowledgements cannot be handed over
             changes = self._leases.beat()
             self._drop(changes.lost)
             self._to_take.extend(changes.gained)
-        if not self._backlog:
-            self._flush_acks_when_due()
+            if self._upkeep.due():
+                self._upkeep.run(self._leases.current())
+        if not self._backlog and not self._unfinished:
+            self._send_acks_when_due()
             self._read(set(self._leases.current()))
         for _ in range(min(most, len(self._backlog))):
             self._accept(self._backlog.popleft(), out)
-        self._deliver_waiting(out)
-        self._flush_acks_when_due()
-        if self._to_take:
-            self._next_poll_s = 0.0  # there is more to read already
+        self._deliver_waiting(out, most)
+        self._send_acks_when_due()
+        if self._to_take or self._unfinished:
+            self._next_poll_s = 0.0  # there is more to do already
 
     def _read(self, owned: set[int]) -> None:
         """Fill the backlog: unfinished entries first, then new ones."""
         if self._recover:
             self._queue(self._consumer.pending(owned - set(self._to_take)))
             self._recover = False
+        ends = time.monotonic() + TAKE_OVER_SECONDS
         while self._to_take and len(self._backlog) < BATCH:
             number = self._to_take[0]
             if number in owned:
                 self._queue(by_node(self._take_over(number)))
                 self._schedule.active([number], time.monotonic())
             self._to_take.popleft()
+            if time.monotonic() >= ends:
+                break
         if not self._backlog:
             self._queue(self._fresh(owned - set(self._to_take)))
 
@@ -248,30 +264,34 @@ class StreamReader:
         states = self.states.of_shard(number)
         positions = positions_of(states)
         saved = {node: last.entry.encode() for node, last in positions.items() if last.entry}
-        entries = self._consumer.take_over(number, self._refill, saved)
+        taken = self._consumer.take_over(number, self._refill, saved)
+        self._trimmed.take_over(number, taken.read_ms)
+        self.counts.trimmed += taken.trimmed
         # a slice that the state covers may have been left unacknowledged: it is a repeat
         for node, last in positions.items():
-            self._sequences[node] = NodeSequence.after(last.boot, last.sequence, last.start_ns)
+            self._sequences[node] = sequence = NodeSequence.after(
+                last.boot, last.sequence, last.start_ns
+            )
+            sequence.entry_ms = id_ms(last.entry.encode()) if last.entry else 0
         self._saved_states |= states
-        return entries
+        return taken.entries
 
     def _queue(self, entries: Iterable[StreamEntry]) -> None:
         """Add entries to the backlog, unless they are in flight or processed already."""
         for entry in entries:
-            in_flight = self._in_flight.setdefault(entry.shard, set())
-            if entry.history:
-                self._backlog.append(entry)
-            elif entry.id not in in_flight and entry.id not in self._unacknowledged.get(
-                entry.shard, ()
-            ):
-                in_flight.add(entry.id)
+            if entry.history or self._acks.begin(entry.shard, entry.id):
                 self._backlog.append(entry)
 
     def _fresh(self, shards: set[int]) -> list[StreamEntry]:
         now = time.monotonic()
         asked = self._schedule.next(shards, now)
+        if behind := self._trimmed.behind(asked, now):
+            self._trimmed.check(self._consumer.first_ms(behind), self._consumer.time_ms(), now)
         entries = self._consumer.fresh(asked)
-        self._schedule.read(asked, Counter(entry.shard for entry in entries), now)
+        counts = Counter(entry.shard for entry in entries)
+        full = {number for number, n in counts.items() if n >= entries_per_stream(len(asked))}
+        self._trimmed.read(asked, {entry.shard: entry.time_ms for entry in entries}, full, now)
+        self._schedule.read(asked, counts, now)
         if self._schedule.behind:
             self._next_poll_s = 0.0
         return by_node(entries) if len(asked) == 1 else entries
@@ -279,10 +299,11 @@ class StreamReader:
     def _accept(self, entry: StreamEntry, out: list[Received]) -> None:
         if not entry.fields:
             self.counts.trimmed += 1
-            self._acknowledge_later(entry)
+            self._trimmed.pending_lost(entry.shard, entry.time_ms)
+            self._processed(entry)
             return
         try:
-            node, key = _peek(entry)
+            node, key = peek(entry)
         except wire.WireError as error:
             self._refuse(entry, str(error))
             return
@@ -292,33 +313,40 @@ class StreamReader:
         else:
             self._deliver(entry, known, out)
 
-    def _deliver_waiting(self, out: list[Received]) -> None:
-        """Deliver waiting slices whose table is known now; refuse those that waited too long."""
+    def _deliver_waiting(self, out: list[Received], most: int) -> None:
+        """Deliver waiting slices whose table is known now; refuse those that waited too long.
+
+        Nothing more is read while this is unfinished: slices can be delivered, or tables requested.
+        """
+        self._unfinished = False
         if not len(self._waiting):
             return
-        self.tables.fetch(self.connection.client, self._waiting.needed_tables())
-        for parked, known in self._waiting.ready(self.tables):
+        needed = [key for key in self._waiting.needed_tables() if self.tables.get(key) is None]
+        left = self.tables.fetch(self.connection.client, needed)
+        ready = self._waiting.ready(self.tables, most)
+        for parked, known in ready:
             self._deliver(parked.entry, known, out)
-        for parked in self._waiting.overdue():
+        self._unfinished = left or len(ready) == most
+        for parked in self._waiting.overdue(self.tables):
             key = parked.table.hex()
             self._refuse(parked.entry, f"channel table {key} has not been announced")
 
     def _deliver(self, entry: StreamEntry, known: DecodableTable, out: list[Received]) -> None:
         data = entry.fields[_DATA]
         try:
-            message = _decode(data, known)
+            message = decode(data, known)
         except wire.WireError as error:
             self._refuse(entry, str(error))
             return
-        position = self._sequences.setdefault(message.node, NodeSequence()).accept(message)
+        sequence = self._sequences.setdefault(message.node, NodeSequence())
+        position = sequence.accept(message)
         if position.repeat:
             self.counts.repeated += 1
-            self._acknowledge_later(entry)
+            self._processed(entry)
             return
         if not entry.history:
-            self.counts.received += 1
-            self.counts.missing += position.gap
-            self.counts.restarts += position.restarted
+            self._count(entry, message, position, sequence.entry_ms)
+        sequence.entry_ms = entry.time_ms
         out.append(
             Received(
                 message.node, message, known.table, data, entry.id, entry.shard,
@@ -326,29 +354,30 @@ class StreamReader:
             )
         )  # fmt: skip
 
+    def _count(
+        self, entry: StreamEntry, message: wire.Message, position: SlicePosition, last_ms: int
+    ) -> None:
+        self.counts.received += 1
+        self.counts.restarts += position.restarted
+        if position.gap:
+            slice_ms = max(1, message.tick_us * len(message.fast) // 1000)
+            gap = Gap(last_ms, entry.time_ms, position.gap, slice_ms)
+            lost = self._trimmed.split(entry.shard, gap)
+            self.counts.missing += lost.missing
+            self.counts.trimmed += lost.trimmed
+
     def _refuse(self, entry: StreamEntry, reason: str) -> None:
-        if entry.history:
-            return  # its first reader counted and logged it
-        self.counts.refused += 1
-        self._acknowledge_later(entry)
-        began_s, logged = self._refusals
-        if time.monotonic() - began_s > 60:
-            began_s, logged = time.monotonic(), 0
-        if logged < LOGGED_REFUSALS:
-            log.warning(
-                "message %s of shard %d from %r refused: %s",
-                entry.id.decode(), entry.shard, entry.fields.get(_NODE, b""), reason,
-            )  # fmt: skip
-        self._refusals = began_s, logged + 1
+        if not entry.history:  # its first reader counted and logged it
+            self.counts.refused += 1
+            self._processed(entry)
+            self._refusals.log(entry, reason)
 
     def _drop(self, shards: Iterable[int]) -> None:
         gone = set(shards)
         if not gone:
             return
         log.info("another analyzer took over %d shards", len(gone))
-        for number in gone:
-            self._in_flight.pop(number, None)
-            self._unacknowledged.pop(number, None)
+        self._acks.forget(gone)
         self._backlog = deque(entry for entry in self._backlog if entry.shard not in gone)
         self._waiting.forget(gone)
         nodes = [node for node in self._sequences if shard(node) in gone]
@@ -356,45 +385,16 @@ class StreamReader:
             del self._sequences[node]
         self._lost_nodes += nodes
 
-    def _acknowledge_later(self, entry: StreamEntry | Received) -> None:
+    def _processed(self, entry: StreamEntry | Received) -> None:
         """Queue an acknowledgement; history was acknowledged by its first reader."""
         if not entry.history:
-            self._in_flight.get(entry.shard, set()).discard(entry.id)
-            self._unacknowledged.setdefault(entry.shard, {})[entry.id] = None
+            self._acks.end(entry.shard, entry.id)
 
-    def _flush_acks_when_due(self) -> None:
+    def _send_acks_when_due(self) -> None:
         """Send pending acknowledgements once per interval, never in the middle of a batch."""
-        if not self._backlog and time.monotonic() >= self._acks_flushed_s + self._ack_seconds:
-            self._flush_acks()
-
-    def _flush_acks(self) -> None:
-        self._acks_flushed_s = time.monotonic()
-        if self._unacknowledged:
-            self._consumer.acknowledge(self._unacknowledged)
-            self._unacknowledged = {}
+        if not self._backlog:
+            self._acks.send_when_due()
 
     def _can_leave(self, number: int) -> bool:
         """Whether all slices of a shard are processed, and what they taught is saved."""
-        idle = not self._in_flight.get(number) and number not in self._unacknowledged
-        return idle and self._save_shard(number)
-
-
-def _peek(entry: StreamEntry) -> tuple[str, bytes]:
-    """Return node and table key; raises ``WireError`` for what this shard cannot hold."""
-    data = entry.fields.get(_DATA)
-    if data is None:
-        raise wire.WireError(f"it has no field {FIELD_DATA!r}")
-    node, key = wire.peek(data)
-    if shard(node) != entry.shard:
-        raise wire.WireError(f"node {node!r} belongs to shard {shard(node)}")
-    return node, key
-
-
-def _decode(data: bytes, known: DecodableTable) -> wire.Message:
-    """Return the message; raises ``WireError``, also where it disagrees with its table."""
-    message = wire.decode(data, known.gauges, backend.current().unpack)
-    if message.slow.size != len(known.table.slow):
-        raise wire.WireError(
-            f"table has {len(known.table.slow)} slow channels, message {message.slow.size}"
-        )
-    return message
+        return self._acks.idle(number) and self._save_shard(number)

@@ -31,6 +31,7 @@ class NodeSequence:
     boot: bytes = b""
     sequence: int = -1
     start_ns: int = 0
+    entry_ms: int = 0  # when it arrived, of the id of its stream entry; 0 is unknown
     _starts: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
 
     @classmethod

@@ -1,4 +1,4 @@
-"""What collectors cannot measure, from their reports (``names.NODES``): pure.
+"""What collectors cannot measure, from their reports (``names.STATUS``): pure.
 
 Hardware that a host does not have (a GPU, InfiniBand) is no degradation: only a source counts that
 was refused, or that could be read and now fails or does not answer.

@@ -9,29 +9,30 @@ from typing import Any
 
 import redis
 
-from reveal_contract.names import NODES, NODES_KEY, SUBJECTS, SUBJECTS_KEY, node_key
+from reveal_contract.names import EARLIER_NODE_KEYS, SUBJECTS, node_key
 from reveal_contract.subjects import Identity, SubjectsError, from_rows
 
 log = logging.getLogger(__name__)
 
-_SHARED = {NODES: NODES_KEY, SUBJECTS: SUBJECTS_KEY}
-
 
 def node_records(
-    client: redis.Redis, profile: str, part: str, nodes: Sequence[str]
+    client: redis.Redis, profile: str, field: str, nodes: Sequence[str]
 ) -> list[bytes | None]:
-    """Return the record of each node, ``None`` where there is none.
+    """Return a field of what is known of each node, ``None`` where there is nothing.
 
-    A node without one in the hash of the profile has a collector of an earlier version: its record
-    is in the hash that all profiles share.
+    A node without a hash of its own has a collector of an earlier version: it writes to a hash
+    that all profiles share.
     """
     if not nodes:
         return []
-    found: list[Any] = list(_fetched(client, node_key(profile, part), nodes))
+    with client.pipeline(transaction=False) as pipe:
+        for node in nodes:
+            pipe.hget(node_key(profile, node), field)
+        found: list[Any] = pipe.execute()
     others = [index for index, record in enumerate(found) if record is None]
     if others:
-        shared = _fetched(client, _SHARED[part], [nodes[index] for index in others])
-        for index, record in zip(others, shared, strict=True):
+        earlier: Any = client.hmget(EARLIER_NODE_KEYS[field], [nodes[index] for index in others])
+        for index, record in zip(others, earlier, strict=True):
             found[index] = record
     return found
 
@@ -50,8 +51,3 @@ def _identities(node: str, data: bytes | None) -> tuple[Identity, ...]:
     except (SubjectsError, ValueError, RecursionError) as error:
         log.warning("subjects of node %s are not known: %s", node, error)
         return ()
-
-
-def _fetched(client: redis.Redis, key: str, nodes: Sequence[str]) -> list[Any]:
-    replies: Any = client.hmget(key, list(nodes))
-    return list(replies)

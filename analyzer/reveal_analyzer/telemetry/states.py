@@ -13,14 +13,13 @@ import redis
 from reveal_analyzer.telemetry.degraded import Degradation, degradations, summed
 from reveal_analyzer.telemetry.node_records import node_records
 from reveal_analyzer.telemetry.snapshot import Snapshot
-from reveal_contract.names import NODES, SUBJECTS, fleet_key, node_key
+from reveal_contract.names import STATUS, fleet_key
 
 # A state is fresh for so long; a node without slices for so long does not report any more.
 FRESH_SECONDS = 60.0
 MAX_DEGRADATIONS = 16
 MAX_SILENT = 64  # names
 _KEPT_SECONDS = 600
-_RECORDS_KEPT_SECONDS = 7 * 86_400
 _BATCH = 200  # nodes in one HMGET
 
 
@@ -91,7 +90,7 @@ class StateStore:
         found: list[list[Degradation]] = []
         for start in range(0, len(names), _BATCH):
             batch = names[start : start + _BATCH]
-            reports = node_records(self._client, self._profile, NODES, batch)
+            reports = node_records(self._client, self._profile, STATUS, batch)
             found += [
                 degradations(name, data) for name, data in zip(batch, reports, strict=True) if data
             ]
@@ -104,8 +103,6 @@ class StateStore:
         with self._client.pipeline(transaction=False) as pipe:
             pipe.hset(self._key, self._owner, json.dumps(row))
             pipe.expire(self._key, _KEPT_SECONDS)
-            for part in (NODES, SUBJECTS):  # collectors may not set times; a profile may be deleted
-                pipe.expire(node_key(self._profile, part), _RECORDS_KEPT_SECONDS)
             pipe.execute()
 
     def get(self) -> TelemetryState:

@@ -11,8 +11,6 @@ from reveal_contract.kube.names import PROFILES, REPORTS
 from reveal_operator.manifests.nodes import GPU_LABELS
 from support.crd_schema import ROOT, definition, schema
 
-_COMMANDS = re.compile(r"^```sh\n(profile=.*?)^```", re.MULTILINE | re.DOTALL)
-
 
 def page(path: str) -> str:
     """Return the text of a page below ``docs/``."""
@@ -37,13 +35,16 @@ def test_the_labels_of_the_default_selection_are_all_named() -> None:
     assert [label for label in GPU_LABELS if f"`{label}`" not in text] == []
 
 
-def test_the_commands_that_forget_a_node_have_all_keys_that_do_not_expire() -> None:
-    [commands] = _COMMANDS.findall(page("explanation/security.md"))
+def test_every_key_of_redis_is_listed_with_its_owner_and_its_end() -> None:
+    table = page("reference/redis-keys.md").replace("PROFILE:SHARD", "p:1").replace("PROFILE", "p")
     keys = [
-        names.FACTS_KEY, names.NODES_KEY, names.SUBJECTS_KEY, names.CATALOGUE_KEY,
-        *(names.node_key("$profile", part) for part in (names.NODES, names.SUBJECTS)),
+        names.samples_key("p", 1), names.owner_key("p", 1), names.node_states_key("p", 1),
+        names.table_key("p", b"").removesuffix(":"), names.analyzers_key("p"), names.fleet_key("p"),
+        *(names.fleet_key("p", part) for part in ("leader", "cases", "groups", "states")),
+        "reveal:{p:1}:node:NODE", names.EARLIER_TABLES_KEY, *names.EARLIER_NODE_KEYS.values(),
     ]  # fmt: skip
-    assert [key for key in keys if key not in commands] == []
+    assert names.node_key("p", "NODE").endswith("}:node:NODE")
+    assert [key for key in keys if f"`{key}" not in table] == []
 
 
 @pytest.mark.parametrize("field", ["reportsPerMinute", "maxReports"])

@@ -26,7 +26,7 @@ from reveal_analyzer.telemetry.states import (
     state_of,
 )
 from reveal_contract.kube.errors import UnavailableError
-from reveal_contract.names import NODES, NODES_KEY, fleet_key, node_key
+from reveal_contract.names import EARLIER_NODE_KEYS, STATUS, fleet_key, node_key
 from support.fake_kube import FakeKube
 from support.property_tests import examples
 
@@ -161,23 +161,22 @@ def test_states_are_summed_and_old_states_removed(client: redis.Redis) -> None:
 
 
 def test_reports_of_collectors_are_read_from_redis(client: redis.Redis) -> None:
-    client.hset(NODES_KEY, "n1", collector_report(missing=[PERF]))
-    client.hset(NODES_KEY, "n2", collector_report(missing=[PERF]))
-    client.hset(NODES_KEY, "other", collector_report(missing=[PERF]))
+    earlier = EARLIER_NODE_KEYS[STATUS]
+    client.hset(node_key("p", "n1"), STATUS, collector_report(missing=[PERF]))
+    client.hset(earlier, "n2", collector_report(missing=[PERF]))
+    client.hset(earlier, "other", collector_report(missing=[PERF]))
     (found,) = StateStore(client, "p", "one").degraded(["n1", "n2", "n3"])
     assert (found.reason, found.nodes) == ("PerfUnavailable", 2)
 
 
 def test_the_reports_of_another_profile_are_not_read(client: redis.Redis) -> None:
-    client.hset(node_key("p", NODES), "n1", collector_report(missing=[PERF]))
-    client.hset(node_key("q", NODES), "n1", collector_report(degraded=["slow disk"]))
-    client.hset(NODES_KEY, "n1", collector_report(degraded=["slow disk"]))  # q wrote last
+    client.hset(node_key("p", "n1"), STATUS, collector_report(missing=[PERF]))
+    client.hset(node_key("q", "n1"), STATUS, collector_report(degraded=["slow disk"]))
+    # left by a collector of an earlier version
+    client.hset(EARLIER_NODE_KEYS[STATUS], "n1", collector_report(degraded=["slow disk"]))
     assert [each.reason for each in StateStore(client, "p", "one").degraded(["n1"])] == [
         "PerfUnavailable"
     ]
-    StateStore(client, "p", "one").put(TelemetryState(1, 0))
-    assert client.ttl(node_key("p", NODES)) > 86_400  # type: ignore[operator]
-    assert client.ttl(node_key("q", NODES)) == -1
 
 
 def test_the_profile_is_written_on_change_no_more_than_twice_a_minute(client: redis.Redis) -> None:

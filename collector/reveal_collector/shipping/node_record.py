@@ -1,0 +1,87 @@
+"""What a collector says of its node in Redis: status, subjects, facts and channel tables.
+
+Each key has a time limit that is renewed with the status.  So what a node wrote ends by itself,
+however its collector ends.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from reveal_collector.shipping.resp import Command, RedisConnection, RedisError
+from reveal_collector.shipping.sinks import StatusProvider
+from reveal_contract.channels import ChannelTable
+from reveal_contract.names import FACTS, KEPT_SECONDS, STATUS, SUBJECTS, node_key, table_key
+from reveal_contract.settings import CollectorSettings
+
+
+class NodeRecord:
+    """The keys of one node; methods raise ``RedisError`` and ``OSError``."""
+
+    def __init__(self, connection: RedisConnection, settings: CollectorSettings) -> None:
+        self._connection, self._profile = connection, settings.profile
+        self._key = node_key(settings.profile, settings.node)
+        # a table is not renewed after its last slice, which stays in the stream for a while
+        self._table_seconds = 2 * settings.stream_seconds + settings.buffer_seconds
+        self._table = b""  # key of the table that Redis knows
+        self._subjects = ""
+        self._facts: bytes | None = None  # published last
+        self._published = False  # a status
+
+    @property
+    def announced(self) -> bool:
+        """Whether Redis knows the table of the last slice."""
+        return bool(self._table)
+
+    def reset(self) -> None:
+        """Write everything again, as after an error: Redis may be another server."""
+        self._table, self._subjects, self._facts = b"", "", None
+        self._published = False
+
+    def announce(self, table: ChannelTable, status: StatusProvider) -> None:
+        """Write subjects and channel table before the first slice that refers to them."""
+        if table.key == self._table:
+            return
+        self._publish_subjects(status())
+        key = table_key(self._profile, table.key)
+        self._connection.call(("SET", key, table.announcement(), "EX", self._table_seconds))
+        self._table = table.key
+
+    def publish(self, status: Mapping[str, Any], facts: bytes | None) -> None:
+        """Write the status, and what changed; renew the time limits."""
+        self._publish_subjects(status)
+        row = json.dumps({name: value for name, value in status.items() if name != SUBJECTS})
+        added, *_, renewed = self._write(STATUS, row, self._renew_table())
+        if facts is not None and facts is not self._facts:
+            self._write(FACTS, facts)
+            self._facts = facts
+        if self._table and not renewed:  # Redis lost its data
+            self.reset()
+        elif added and self._published:  # somebody deleted the hash
+            self._subjects, self._facts = "", None
+        self._published = True
+
+    def withdraw(self) -> None:
+        """Remove status and subjects: a collector of an earlier version may run here next."""
+        with suppress(RedisError, OSError):
+            self._connection.call(("HDEL", self._key, STATUS, SUBJECTS))
+
+    def _publish_subjects(self, status: Mapping[str, Any]) -> None:
+        """Publish the subjects if they changed."""
+        subjects = status.get(SUBJECTS, [])
+        text = json.dumps(subjects, separators=(",", ":"), ensure_ascii=False)
+        if text != self._subjects:
+            self._write(SUBJECTS, text)
+            self._subjects = text
+
+    def _write(self, field: str, value: str | bytes, *more: Command) -> list[Any]:
+        """Write a field; no end of this process leaves a key without a time limit (MULTI)."""
+        return self._connection.transaction(
+            [("HSET", self._key, field, value), ("EXPIRE", self._key, KEPT_SECONDS), *more]
+        )
+
+    def _renew_table(self) -> Command:
+        return "EXPIRE", table_key(self._profile, self._table), self._table_seconds
