@@ -6,7 +6,8 @@ and a wrong flag need none of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -83,6 +84,17 @@ class Replay:
         self.last_ns = message.start_ns
 
 
+@dataclass(frozen=True)
+class _NodeSlices:
+    """The slices of one node of a recording; each iteration reads the file again."""
+
+    slices: Slices
+    node: str
+
+    def __iter__(self) -> Iterator[tuple[Message, ChannelTable]]:
+        return (pair for pair in self.slices if pair[0].node == self.node)
+
+
 def judge_whole(
     path: Path,
     live: list[Finding],
@@ -99,7 +111,7 @@ def judge_whole(
     findings: list[Finding] = []
     for node in sorted({message.node for message, _ in Slices(path)}):
         slices = Slices(path)
-        of_node = (pair for pair in slices if pair[0].node == node)
+        of_node = _NodeSlices(slices, node)
         known = [finding for finding in live if finding.node_name == node]
         subjects = partial(slices.subjects, node)
         whole = recording.judge(of_node, settings, subjects, selection or NO_SELECTION)

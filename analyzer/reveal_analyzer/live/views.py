@@ -64,16 +64,3 @@ class SustainedViews:
         for width, _, first in self._spans.tolist():
             if width > 1:
                 self._rows[first + min(width, self._seconds) : first + width] = np.inf
-
-
-def sustained_views(values: Floats, runs: list[tuple[int, int]], views: Views) -> Floats32:
-    """Return the views of every second of a recording: (seconds, views, 2, columns).
-
-    ``runs`` are (first, end) of stretches without a gap.
-    """
-    out = np.empty((len(values), len(views), 2, values.shape[1]), np.float32)
-    for first, end in runs:
-        sustained = SustainedViews(views)
-        for second in range(first, end):
-            out[second] = sustained.push(values[second])
-    return out

@@ -4,45 +4,32 @@ The live score knows only the past.  In a complete recording, later seconds also
 normal.  The same score is computed with all seconds but those within 20 s as reference, and
 suppressed and thresholded by the recording's own level, so a recording in which nothing stands out
 gives no finding.  A fault that fills much of the recording cannot stand out in it; only certain
-signatures and the comparison of nodes detect it.
+signatures and the comparison of nodes detect it.  The reference of a recording of over 20 minutes
+is a sample of it: every second second, every fourth, and so on.
 """
 
 from __future__ import annotations
 
-import itertools
-import warnings
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
-import numpy as np
-
-from reveal_analyzer.arrays import Floats, Floats32
-from reveal_analyzer.derive.columns import previous_indices
 from reveal_analyzer.derive.deriver import Deriver, Second
 from reveal_analyzer.episodes.episode import SecondVerdict
 from reveal_analyzer.episodes.findings import FindingTracker
-from reveal_analyzer.episodes.trace import ObservedSecond
 from reveal_analyzer.hypotheses import loader
-from reveal_analyzer.live.ranges import Ranges
-from reveal_analyzer.live.scaling import ColumnScaling, by_subsystem
-from reveal_analyzer.live.settings import LiveSettings, live_settings
-from reveal_analyzer.live.thresholds import threshold
-from reveal_analyzer.live.views import sustained_views
+from reveal_analyzer.live.settings import live_settings
+from reveal_analyzer.offline.sample import SecondsSample
+from reveal_analyzer.offline.scores import MARGIN, RecordingScores
 from reveal_analyzer.selection.applied import NO_SELECTION, AppliedSelection
 from reveal_analyzer.subjects.directory import SubjectSource, no_subjects
 from reveal_analyzer.subjects.history import SubjectHistory
 from reveal_contract.channels import ChannelTable
 from reveal_contract.finding import Finding, FindingChange
-from reveal_contract.metric import Subsystem
 from reveal_contract.settings import AnalyzerSettings
 from reveal_contract.time_units import NS_PER_SECOND
 from reveal_contract.wire import Message
 
-_MARGIN = 20  # seconds on either side of a second that are not in its reference
-_BLOCK = 5  # seconds that share a reference
 _MIN_SECONDS = 60  # seconds of reference; a shorter recording is not judged
-_MAX_REFERENCE = 600  # seconds; a longer reference is thinned
-_OWN_PERCENTILE = 90  # percentile that is the own level of a column and of a subsystem
 _NOTE = "found offline, with the whole recording as reference"
 
 
@@ -54,16 +41,31 @@ def judge(
 ) -> list[Finding]:
     """Return the findings of a whole recording of one node; none if it is too short.
 
-    ``subjects`` is called after the last slice; ``shown`` is a selection of metrics.
+    ``slices`` are iterated twice: what is normal is learned, then each second is compared with it.
+    The memory needed does not grow with the length of the recording.  ``subjects`` is called after
+    the first pass; ``selection`` is a selection of metrics.
     """
-    deriver = Deriver()
-    seconds, node = [], ""
-    for message, table in slices:
-        node = message.node
-        seconds.append(deriver.second(message, table))
-    if len(seconds) < _MIN_SECONDS + 2 * _MARGIN:
+    live = live_settings(settings.sensitivity, settings.warmup_seconds)
+    sample = SecondsSample(max(width for width, _ in live.views))
+    node, last = "", None
+    for name, second in _seconds(slices):
+        sample.add(second)
+        node, last = name, second
+    if last is None or sample.count < _MIN_SECONDS + 2 * MARGIN:
         return []
-    return _findings(node, seconds, settings, SubjectHistory(subjects), selection)
+    scores = RecordingScores(sample, last, live, selection)
+    known = tuple(subjects())
+    history = SubjectHistory(lambda: known)
+    cases = FindingTracker(node, loader.load(settings.hypotheses), history, lambda: (), selection)
+    return _findings((second for _, second in _seconds(slices)), scores, cases, history)
+
+
+def _seconds(slices: Iterable[tuple[Message, ChannelTable]]) -> Iterator[tuple[str, Second]]:
+    """Return node and values of each second; raises ``TypeError`` for what has only one pass."""
+    if iter(slices) is slices:
+        raise TypeError("a recording is read twice: an iterator has only one pass")
+    deriver = Deriver()
+    return ((message.node, deriver.second(message, table)) for message, table in slices)
 
 
 def merge(online: Sequence[Finding], offline: Sequence[Finding]) -> list[Finding]:
@@ -98,125 +100,18 @@ def _overlap(first: Finding, second: Finding) -> bool:
 
 
 def _findings(
-    node: str,
-    seconds: Sequence[Second],
-    settings: AnalyzerSettings,
+    seconds: Iterable[Second],
+    scores: RecordingScores,
+    cases: FindingTracker,
     history: SubjectHistory,
-    selection: AppliedSelection,
 ) -> list[Finding]:
-    live = live_settings(settings.sensitivity, settings.warmup_seconds)
-    scores = _RecordingScores(seconds, live, selection)
-    cases = FindingTracker(node, loader.load(settings.hypotheses), history, lambda: (), selection)
     found: dict[str, Finding] = {}
-    for index, second in enumerate(seconds):
+    for second in seconds:
         history.push(second)
-        updates = cases.update(
-            SecondVerdict(second.start_ns, scores.over(index)), scores.observed(index)
-        )
+        over, observed = scores.score(second)
+        updates = cases.update(SecondVerdict(second.start_ns, over), observed)
         found.update(
             {u.finding.id: u.finding for u in updates if u.change is not FindingChange.SUSPECTED}
         )
     found.update({u.finding.id: u.finding for u in cases.finish()})
     return list(found.values())
-
-
-@dataclass(frozen=True)
-class _Aligned:
-    """All seconds in the columns of the last one: (seconds, columns), in base units.
-
-    NaN where a column was not read, 0 where the table did not have it yet.
-    """
-
-    values: Floats
-    last: Second
-
-
-class _RecordingScores:
-    """Scores of every second of a recording against the rest of it."""
-
-    def __init__(
-        self, seconds: Sequence[Second], settings: LiveSettings, selection: AppliedSelection
-    ) -> None:
-        self._seconds = seconds
-        aligned = _align(seconds)
-        self._plan = aligned.last.plan
-        self._values = aligned.values
-        self._scaling = ColumnScaling(aligned.last, settings)
-        scaled = self._scaling.scale(aligned.values)
-        levels = _medians(scaled)
-        scored = selection.scorable(self._plan.columns, np.where(np.isnan(scaled), levels, scaled))
-        views = sustained_views(np.nan_to_num(scored), _runs(seconds), settings.views)
-        self._baseline = self._scaling.base_units(levels)
-        excess = _excess(views, settings)
-        own = np.maximum(np.percentile(excess, _OWN_PERCENTILE, axis=0), 1.0)
-        self._excess = excess / own
-        self._weighted = np.array([self._scaling.weigh(row) for row in self._excess])
-        pooled = [self._scaling.scores(row) for row in self._weighted]
-        self._over = _over_threshold(pooled, settings)
-
-    def over(self, index: int) -> dict[Subsystem, float]:
-        return self._over[index]
-
-    def observed(self, index: int) -> ObservedSecond:
-        start = self._seconds[index].start_ns
-        return ObservedSecond(
-            start,
-            self._plan,
-            self._values[index],
-            self._excess[index],
-            self._weighted[index],
-            self._baseline,
-        )
-
-
-def _align(seconds: Sequence[Second]) -> _Aligned:
-    last = seconds[-1]
-    values = np.empty((len(seconds), len(last.plan.columns)))
-    sources = {}
-    for index, second in enumerate(seconds):
-        if id(second.plan) not in sources:
-            sources[id(second.plan)] = previous_indices(last.plan.labels, second.plan.labels)
-        source = sources[id(second.plan)]
-        values[index] = np.where(source < 0, 0.0, second.values[source])
-    return _Aligned(values, last)
-
-
-def _medians(values: Floats) -> Floats:
-    """Return the median of each column over the seconds in which it was read; 0 without any."""
-    if not np.isnan(values).any():
-        return np.asarray(np.median(values, axis=0))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # a column without any value
-        return np.nan_to_num(np.nanmedian(values, axis=0))
-
-
-def _runs(seconds: Sequence[Second]) -> list[tuple[int, int]]:
-    """Return the stretches without a gap, as no view may span one."""
-    starts = np.array([second.start_ns for second in seconds])
-    breaks = np.flatnonzero((np.diff(starts) <= 0) | (np.diff(starts) >= 2 * NS_PER_SECOND)) + 1
-    edges = [0, *breaks.tolist(), len(seconds)]
-    return list(itertools.pairwise(edges))
-
-
-def _excess(views: Floats32, settings: LiveSettings) -> Floats:
-    """Return the distance outside the range of all other seconds, (seconds, 2, columns)."""
-    count = len(views)
-    out = np.zeros((count, 2, views.shape[-1]))
-    everything = np.arange(count)
-    for begin in range(0, count, _BLOCK):
-        end = min(begin + _BLOCK, count)
-        others = everything[(everything < begin - _MARGIN) | (everything >= end + _MARGIN)]
-        others = others[:: max(1, len(others) // _MAX_REFERENCE)]
-        ranges = Ranges.of(views[others], settings)
-        for second in range(begin, end):
-            out[second] = ranges.excess(views[second])
-    return out
-
-
-def _over_threshold(
-    pooled: Sequence[dict[Subsystem, float]], settings: LiveSettings
-) -> list[dict[Subsystem, float]]:
-    """Return score / threshold of each second; the recording's own level is the healthy one."""
-    healthy = [np.percentile([scores[s] for scores in pooled], _OWN_PERCENTILE) for s in Subsystem]
-    thresholds = by_subsystem(threshold(np.array(healthy, np.float64), settings))
-    return [{s: score / thresholds[s] for s, score in scores.items()} for scores in pooled]
