@@ -23,7 +23,7 @@ from reveal_analyzer.selection.applied import AppliedSelection
 from reveal_contract.metric import Subsystem
 
 MARGIN = 20  # seconds on either side of a second that are not in its reference
-_BLOCK = 5  # seconds that share a reference
+_BLOCK = 5  # sampled seconds that share a reference, with those between them
 _OWN_PERCENTILE = 90  # percentile that is the own level of a column and of a subsystem
 
 SubsystemScores = dict[Subsystem, float]
@@ -69,7 +69,8 @@ class RecordingScores:
             views = self._views.push(index, start_ns, self._scaled.filled(values))
             if not self._sample.has(index):
                 return self._reference.excess(index, views)
-        return self._sampled_excess[index // self._sample.step]
+        sampled: Floats = self._sampled_excess[index // self._sample.step]
+        return sampled
 
 
 class _ScaledColumns:
@@ -138,6 +139,7 @@ class _Reference:
 
     def __init__(self, sample: SecondsSample, views: Floats32, settings: LiveSettings) -> None:
         self._indices, self._count = sample.indices, sample.count
+        self._block = _BLOCK * sample.step
         self._views, self._settings = views, settings
         self._of: tuple[int, int] | None = None
         self._ranges: Ranges | None = None
@@ -153,8 +155,8 @@ class _Reference:
 
     def _ranges_near(self, index: int) -> Ranges:
         """Return the ranges without the seconds near ``index``; the last ones are kept."""
-        begin = index - index % _BLOCK
-        near = (begin - MARGIN, min(begin + _BLOCK, self._count) + MARGIN)
+        begin = index - index % self._block
+        near = (begin - MARGIN, min(begin + self._block, self._count) + MARGIN)
         first, end = np.searchsorted(self._indices, near).tolist()
         if self._ranges is None or self._of != (first, end):
             others = np.concatenate([self._views[:first], self._views[end:]])
