@@ -128,8 +128,11 @@ class CounterSeries:
         series = {}
         for subject, usage in watched.items():
             fine = where.fine.get(subject)
-            name, columns = (USAGE, np.array([usage])) if fine is None else (FINE, fine)
-            series[subject] = {name: _increments(message, columns).ravel()}
+            # a subject that became idle keeps its fine columns, which are not read then
+            if fine is None or message.fast_missing[:, fine].all():
+                series[subject] = {USAGE: _increments(message, np.array([usage])).ravel()}
+            else:
+                series[subject] = {FINE: _increments(message, fine).ravel()}
             series[subject] |= self._assigned_host(subject, message, where)
         return series
 

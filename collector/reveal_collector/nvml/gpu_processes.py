@@ -17,10 +17,12 @@ from reveal_collector.nvml.library import Handle, Library
 from reveal_collector.nvml.queries import Query, Values
 from reveal_collector.subjects.pods.process_owner import ProcessOwner, SubjectOfPid
 from reveal_collector.subjects.processes import NotAProcess, parse_stat
+from reveal_collector.subjects.stable_selection import StableSelection
 from reveal_contract.time_units import NS_PER_SECOND
 
 LIST_NS = 5 * NS_PER_SECOND
 UNATTRIBUTED = "unattributed"
+_MARGIN_BYTES = 64 << 20  # that a subject must use more than another to replace it
 _MAX_PERCENT = 100  # samples of processes that just started may hold garbage
 
 
@@ -132,6 +134,9 @@ class SubjectGpuUsage:
     def __init__(self, cache: SubjectCache) -> None:
         self._cache = cache
         self._last_use_ns: dict[str, int] = {}
+        self._selection: StableSelection[str] = StableSelection(
+            self.MAX_SUBJECTS, _MARGIN_BYTES, name=str
+        )
         self._renewed_ns = 0
 
     def values(
@@ -160,12 +165,21 @@ class SubjectGpuUsage:
         is_sampled = all(gpu.is_sampled for gpu in gpus)
         return {
             (metric, subject): totals.get(subject, 0) if is_known else None
-            for subject in sorted(_largest(self._last_use_ns, memory, self.MAX_SUBJECTS))
+            for subject in sorted(self._choose(memory, now_ns))
             for metric, totals, is_known in (
                 ("gpu.subject.memory_used", memory, is_listed),
                 ("gpu.subject.sm_utilization", utilization, is_sampled),
             )
         }
+
+    def _choose(self, memory: Mapping[str, int | None], now_ns: int) -> frozenset[str]:
+        """Return the subjects to show: those with the most memory."""
+        last_use_ns = self._last_use_ns
+        return self._selection.update(
+            {subject: memory.get(subject) or 0 for subject in last_use_ns},
+            now_ns / NS_PER_SECOND,
+            ended={subject for subject, last in last_use_ns.items() if last != now_ns},
+        )
 
     def _sum(self, amounts: Iterable[tuple[int, int | None]]) -> dict[str, int | None]:
         """Return the sums by subject; ``None`` if the amount of one of its processes is unknown."""
@@ -175,9 +189,3 @@ class SubjectGpuUsage:
             total = totals.get(subject, 0)
             totals[subject] = None if amount is None or total is None else total + amount
         return totals
-
-
-def _largest(
-    subjects: Mapping[str, int], memory: Mapping[str, int | None], limit: int
-) -> list[str]:
-    return sorted(subjects, key=lambda subject: -(memory.get(subject) or 0))[:limit]

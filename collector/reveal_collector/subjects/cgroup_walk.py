@@ -56,13 +56,16 @@ def subtree(tree: Path, path: str) -> Iterator[Path]:
 
 
 def cpu_usage(trees: Mapping[str, Path], path: str) -> int:
-    """Return the CPU time of a cgroup in the unit of its hierarchy, for ranking; 0 if unknown."""
-    for hierarchy, name in (("cpuacct", "cpuacct.usage"), (UNIFIED, "cpu.stat")):
+    """Return the CPU time of a cgroup in ns; 0 if unknown."""
+    for hierarchy, name, token, unit_ns in (
+        ("cpuacct", "cpuacct.usage", 0, 1),
+        (UNIFIED, "cpu.stat", 1, 1000),
+    ):
         if hierarchy not in trees:
             continue
         try:
-            tokens = (trees[hierarchy] / path[1:] / name).read_bytes().split()
-            return int(tokens[-1] if len(tokens) == 1 else tokens[1])
+            text = (trees[hierarchy] / path[1:] / name).read_bytes()
+            return int(text.split()[token]) * unit_ns
         except (OSError, ValueError, IndexError):
             continue
     return 0

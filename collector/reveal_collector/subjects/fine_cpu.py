@@ -22,6 +22,7 @@ from reveal_collector.subjects.fine_grid import (
     SamplingThread,
     start_sampling_thread,
 )
+from reveal_collector.subjects.stable_selection import CpuRates, StableSelection
 from reveal_collector.subjects.tracker import CgroupSubject, SubjectTracker
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
@@ -34,8 +35,10 @@ MAX_SUBJECTS = 16
 _CHOOSE_TICKS, _CHOOSE_SECONDS = 10, 0.95
 _BUSY_SHARE, _IDLE_SHARE = 0.05, 0.02  # of a CPU: to be added, and to stay
 _STAY_SECONDS = 30
+_MARGIN = 0.02  # CPUs that a subject must use more than another to replace it
 _NS_PER_US = 1000
 _METRIC = "cpu.subject.usage.fine"
+_UNREAD: tuple[None, ...] = (None,) * STEPS_PER_TICK
 
 
 def clock_of(subject: CgroupSubject, trees: Mapping[str, Path]) -> CounterFile | None:
@@ -64,25 +67,25 @@ def clock_of(subject: CgroupSubject, trees: Mapping[str, Path]) -> CounterFile |
 
 
 class BusySubjects:
-    """Selects the busy subjects; a selected one stays for a while after it became idle."""
+    """Selects the busy subjects; one that became idle stays unless another needs its place.
+
+    ``active`` are those that were busy lately.
+    """
 
     def __init__(self) -> None:
-        self._clocks: dict[CgroupSubject, int] = {}
+        self.active: frozenset[CgroupSubject] = frozenset()
+        self._rates: CpuRates[CgroupSubject] = CpuRates()
         self._last_busy: dict[CgroupSubject, float] = {}
+        self._selection: StableSelection[CgroupSubject] = StableSelection(
+            MAX_SUBJECTS, _MARGIN, name=lambda subject: subject.path
+        )
 
-    def choose(
-        self, clocks: Mapping[CgroupSubject, int], now: float, seconds: float
-    ) -> list[CgroupSubject]:
-        """Return up to ``MAX_SUBJECTS`` subjects, the busiest first.
+    def choose(self, clocks: Mapping[CgroupSubject, int], now: float) -> list[CgroupSubject]:
+        """Return up to ``MAX_SUBJECTS`` subjects in the order of their paths.
 
-        ``clocks`` are CPU clocks in ns, ``seconds`` is the time since the last call.
+        ``clocks`` are the CPU clocks of all subjects in ns.
         """
-        rates = {
-            subject: (clock - self._clocks[subject]) / (seconds * 1e9)
-            for subject, clock in clocks.items()
-            if subject in self._clocks
-        }
-        self._clocks = dict(clocks)
+        rates = self._rates.update(clocks, now)
         for subject, rate in rates.items():
             if rate >= (_IDLE_SHARE if subject in self._last_busy else _BUSY_SHARE):
                 self._last_busy[subject] = now
@@ -90,13 +93,16 @@ class BusySubjects:
             subject: last for subject, last in self._last_busy.items()
             if subject in clocks and now - last < _STAY_SECONDS
         }  # fmt: skip
-        return sorted(
-            self._last_busy, key=lambda subject: (-rates.get(subject, 0.0), subject.path)
-        )[:MAX_SUBJECTS]
+        chosen = self._selection.update(rates, now, entering=self._last_busy)
+        self.active = chosen & self._last_busy.keys()
+        return sorted(chosen, key=lambda subject: subject.path)
 
 
 class FineCpu:
-    """``cpu.subject.usage.fine`` of busy subjects in us; its thread sleeps while none is busy."""
+    """``cpu.subject.usage.fine`` of busy subjects in us; its thread sleeps while none is busy.
+
+    A subject that became idle keeps its columns, empty, so that the channel table stays.
+    """
 
     name, lane = "subject-fine", Lane.FAST
 
@@ -107,7 +113,10 @@ class FineCpu:
         self._busy_subjects = BusySubjects()
         self._rings = SampleRings(MAX_SUBJECTS)
         self._thread: SamplingThread | None = None
+        self._chosen: list[CgroupSubject] = []  # those that have columns
         self._slots: dict[CgroupSubject, tuple[int, CounterFile]] = {}  # slot and open clock
+        self._columns: list[int | None] = []  # the slots in the order of the columns
+        self._subjects: tuple[CgroupSubject, ...] = ()
         self._reads = 0
         self._chosen_s = 0.0
 
@@ -127,43 +136,60 @@ class FineCpu:
         last = time.monotonic_ns() // STEP_NS - 1  # complete: the current one may be under way
         steps = range(last - STEPS_PER_TICK + 1, last + 1)
         increase = self._rings.increase
-        return [increase(slot, step) for slot, _ in self._slots.values() for step in steps]
+        row: list[int | None] = []
+        for slot in self._columns:
+            row += _UNREAD if slot is None else [increase(slot, step) for step in steps]
+        return row
 
     def _is_due(self) -> bool:
-        """Return whether a second has passed: in ticks, or by the clock if ticks are rare."""
-        return self._reads >= _CHOOSE_TICKS or time.monotonic() - self._chosen_s >= _CHOOSE_SECONDS
+        """Return whether the subjects changed, or a second has passed.
+
+        A second passes in ticks, or by the clock if ticks are rare.
+        """
+        return (
+            self._reads >= _CHOOSE_TICKS
+            or self._tracker.current is not self._subjects
+            or time.monotonic() - self._chosen_s >= _CHOOSE_SECONDS
+        )
 
     def close(self) -> None:
         if self._thread is None:
             return
         for subject in list(self._slots):
-            self._remove(subject)
+            self._stop_sampling(subject)
         self._thread.stop()
         self._thread = None
         self._tracker.stop()
-        self.channels = ()
+        self.channels, self._chosen, self._columns = (), [], []
 
     def _choose(self) -> bool:
         """Select the busy subjects again; return whether they changed."""
-        now = time.monotonic()
-        seconds, self._chosen_s, self._reads = max(now - self._chosen_s, 0.1), now, 0
-        busy = self._busy_subjects.choose(self._tracker.clocks.copy(), now, seconds)
+        self._chosen_s, self._reads = time.monotonic(), 0
+        self._subjects = self._tracker.current
+        busy = self._busy_subjects.choose(self._tracker.clocks.copy(), self._chosen_s)
         chosen = [] if self.paused else busy
-        previous = list(self._slots)
-        for subject in previous:
-            if subject not in chosen:
-                self._remove(subject)
-        for subject in chosen:
-            if subject not in self._slots:
-                self._add(subject)
+        self._sample([each for each in chosen if each in self._busy_subjects.active])
+        slots = (self._slots.get(subject) for subject in chosen)
+        self._columns = [None if slot is None else slot[0] for slot in slots]
+        if chosen == self._chosen:
+            return False
+        self._chosen = chosen
         self.channels = tuple(
             channel(_METRIC, f"{subject.instance}#{step}", _NS_PER_US)
-            for subject in self._slots
+            for subject in chosen
             for step in range(1, STEPS_PER_TICK + 1)
         )
-        return previous != list(self._slots)
+        return True
 
-    def _add(self, subject: CgroupSubject) -> None:
+    def _sample(self, active: Sequence[CgroupSubject]) -> None:
+        """Sample these subjects and no others."""
+        for subject in [each for each in self._slots if each not in active]:
+            self._stop_sampling(subject)
+        for subject in active:
+            if subject not in self._slots:
+                self._start_sampling(subject)
+
+    def _start_sampling(self, subject: CgroupSubject) -> None:
         clock = clock_of(subject, self._tracker.trees)
         if clock is None or self._thread is None:
             return
@@ -172,7 +198,7 @@ class FineCpu:
         self._slots[subject] = slot, clock
         self._thread.assign(slot, clock)
 
-    def _remove(self, subject: CgroupSubject) -> None:
+    def _stop_sampling(self, subject: CgroupSubject) -> None:
         slot, clock = self._slots.pop(subject)
         if self._thread is not None:
             self._thread.assign(slot, None)

@@ -204,6 +204,9 @@ class SubjectNetwork:
             self._namespaces.pop(subject).leave()
         for subject in current:
             self._search_namespace(subject)
+        self._namespaces = {  # an order that does not depend on when each was found
+            subject: self._namespaces[subject] for subject in current if subject in self._namespaces
+        }
         self._searches = {
             subject: self._searches[subject] for subject in current if subject in self._searches
         }

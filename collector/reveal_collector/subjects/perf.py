@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -20,11 +21,14 @@ from reveal_collector.readers.perf_groups import refusal
 from reveal_collector.readers.source import Roots
 from reveal_collector.readers.textfile import channel
 from reveal_collector.subjects.cgroup_files import UNIFIED
+from reveal_collector.subjects.stable_selection import CpuRates, StableSelection
 from reveal_collector.subjects.tracker import CgroupSubject, SubjectTracker
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 
 MAX_SUBJECTS = 16
+_CHOOSE_READS = 10  # between two choices: opening the events of a subject costs much
+_MARGIN = 0.02  # CPUs that a subject must use more than another to replace it
 _MAX_READS_WITHOUT = 10  # reads (seconds) for which a group without a counter keeps its counts
 _HARDWARE, _SOFTWARE = 0, 1  # perf_event_attr.type
 # perf_event_open(2): generalized events, which every CPU maps to its own
@@ -88,6 +92,11 @@ class SubjectEvents:
         self._roots, self._tracker = roots, tracker
         self._subjects: tuple[CgroupSubject, ...] = ()
         self._counters: dict[CgroupSubject, _CgroupCounters] = {}
+        self._rates: CpuRates[CgroupSubject] = CpuRates()
+        self._selection: StableSelection[CgroupSubject] = StableSelection(
+            MAX_SUBJECTS, _MARGIN, name=lambda subject: subject.path
+        )
+        self._reads = 0
         self._opened = False
 
     def open(self) -> None:
@@ -102,8 +111,9 @@ class SubjectEvents:
             raise refusal(error, self._roots) from None
 
     def read(self) -> Sequence[int | None]:
-        if self._tracker.current is not self._subjects:
-            self._update_subjects()
+        self._reads += 1
+        is_due = self._tracker.current is not self._subjects or self._reads >= _CHOOSE_READS
+        if is_due and self._update_subjects():
             raise LayoutChanged(self.name)
         return [value for counters in self._counters.values() for value in counters.read()]
 
@@ -115,26 +125,34 @@ class SubjectEvents:
             counters.close()
         self._counters, self._subjects, self.channels = {}, (), ()
 
-    def _update_subjects(self) -> None:
-        self._subjects = self._tracker.current
-        clocks = self._tracker.clocks
-        busiest = sorted(self._subjects, key=lambda subject: -clocks.get(subject, 0))[:MAX_SUBJECTS]
-        for subject in [known for known in self._counters if known not in busiest]:
+    def _update_subjects(self) -> bool:
+        """Count the events of the busiest subjects; return whether the columns changed."""
+        self._subjects, self._reads = self._tracker.current, 0
+        now = time.monotonic()
+        rates = self._rates.update(self._tracker.clocks.copy(), now)
+        uses = {subject: rates.get(subject, 0.0) for subject in self._subjects}
+        busiest = self._selection.update(uses, now)
+        for subject in self._counters.keys() - busiest:
             self._counters.pop(subject).close()
+        if missing := busiest - self._counters.keys():
+            self._open_counters(missing)
+        self._counters = dict(sorted(self._counters.items(), key=lambda item: item[0].path))
+        channels = tuple(
+            channel(metric, subject.instance)
+            for subject, counters in self._counters.items()
+            for metric in counters.metrics
+        )
+        changed, self.channels = channels != self.channels, channels
+        return changed
+
+    def _open_counters(self, subjects: Iterable[CgroupSubject]) -> None:
         cpus = online(self._roots.sys)
-        for subject in busiest:
-            if subject in self._counters:
-                continue
+        for subject in subjects:
             try:
                 self._counters[subject] = _CgroupCounters(self._folder(subject), cpus)
             except OSError as error:
                 if error.errno not in (errno.ENOENT, errno.ENODEV):  # ended meanwhile
                     raise
-        self.channels = tuple(
-            channel(metric, subject.instance)
-            for subject, counters in self._counters.items()
-            for metric in counters.metrics
-        )
 
     def _folder(self, subject: CgroupSubject) -> Path:
         own = self._roots.cgroup / "perf_event"

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from reveal_collector.subjects.stable_selection import StableSelection
+
 MAX_GROUPS = 24
 LINGER_PASSES = 30
 # A group is selected once it is large or has lasted: every change costs a new channel table.
 _ENTER_SCORE = 0.005
 _ENTER_PASSES = 10
 _MIN_PASSES = 2
-_REPLACE_FACTOR, _REPLACE_MARGIN = 2.0, 0.02
+_REPLACE_MARGIN = 0.02  # of the score
 _SMOOTHING = 0.3
 _DISK_BYTES_PER_CPU = 1e8  # bytes per second that weigh as much as one CPU
 
@@ -40,9 +42,12 @@ class ProcessSample:
     waited: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class ProcessGroup:
-    """One process group; its ``totals`` never decrease."""
+    """One process group; its ``totals`` never decrease.
+
+    A group of the same number may be a new one, so a group equals only itself.
+    """
 
     id: int
     name: str
@@ -219,31 +224,30 @@ def update_scores(groups: Iterable[ProcessGroup], weights: ScoreWeights, seconds
         group.score += _SMOOTHING * (latest - group.score) if group.score else latest
 
 
-def select_groups(
-    current: Sequence[ProcessGroup], accounting: GroupAccounting, allowed: Sequence[ProcessGroup]
-) -> list[ProcessGroup]:
-    """Return the groups to show: those in ``current``, then large ones while there is room.
+class GroupSelection:
+    """The groups to show: the largest, chosen so that short-lived ones change no columns."""
 
-    ``allowed`` are the groups that the settings permit.  An ended group stays until its position is
-    needed or it is removed, so that short-lived groups do not change the columns each second.
-    """
-    selected = [group for group in current if accounting.groups.get(group.id) is group]
-    ids = {group.id for group in selected}
-    waiting = [group for group in allowed if group.id not in ids and _may_enter(group, accounting)]
-    for group in sorted(waiting, key=lambda group: (-group.score, group.id)):
-        if len(selected) < MAX_GROUPS:
-            selected.append(group)
-            continue
-        # An ended group makes room first, then the alive one with the lowest score.
-        weakest = min(
-            selected, key=lambda group: (group.last_pass == accounting.passes, group.score)
+    def __init__(self) -> None:
+        self._selection: StableSelection[ProcessGroup] = StableSelection(
+            MAX_GROUPS, _REPLACE_MARGIN, name=lambda group: group.id
         )
-        alive = weakest.last_pass == accounting.passes
-        # Only a clearly larger group replaces it, so that the columns do not alternate.
-        if alive and group.score <= _REPLACE_FACTOR * weakest.score + _REPLACE_MARGIN:
-            break
-        selected[selected.index(weakest)] = group
-    return selected
+
+    def choose(
+        self, accounting: GroupAccounting, allowed: Iterable[ProcessGroup], now: float
+    ) -> list[ProcessGroup]:
+        """Return the groups to show in the order of their numbers.
+
+        ``allowed`` are the groups that the settings permit.  An ended group stays until its place
+        is needed or it is removed.
+        """
+        scores = {group: group.score for group in allowed}
+        chosen = self._selection.update(
+            scores,
+            now,
+            entering=[group for group in scores if _may_enter(group, accounting)],
+            ended={group for group in scores if group.last_pass != accounting.passes},
+        )
+        return sorted(chosen, key=lambda group: group.id)
 
 
 def _may_enter(group: ProcessGroup, accounting: GroupAccounting) -> bool:

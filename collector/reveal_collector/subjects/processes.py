@@ -16,10 +16,10 @@ from reveal_collector.kernel.errors import LayoutChanged, Unsupported
 from reveal_collector.readers.textfile import OpenFile
 from reveal_collector.subjects.process_groups import (
     GroupAccounting,
+    GroupSelection,
     ProcessGroup,
     ProcessSample,
     ScoreWeights,
-    select_groups,
     update_scores,
 )
 from reveal_collector.subjects.tracker import SubjectSelection
@@ -167,6 +167,7 @@ class ProcessGroups:
         self._processes: dict[int, _ProcessFiles] = {}
         self._kernel_threads: set[bytes] = set()
         self._accounting = GroupAccounting()
+        self._group_selection = GroupSelection()
         self._selected: list[ProcessGroup] = []
         self._idle_passes = IDLE_PASSES
         self._last_pass_s = 0.0
@@ -260,9 +261,8 @@ class ProcessGroups:
             for group in self._accounting.groups.values()
             if self._selection.accepts(group.instance)
         ]
-        selected = select_groups(self._selected, self._accounting, allowed)
-        # By identity: a group of the same number may be a new one.
-        if list(map(id, selected)) == list(map(id, self._selected)):
+        selected = self._group_selection.choose(self._accounting, allowed, self._last_pass_s)
+        if selected == self._selected:
             return False
         self._selected = selected
         self.channels = tuple(

@@ -132,7 +132,8 @@ class SubjectStorage:
             self._remove(subject)
         for subject in self._subjects:
             if subject not in self._groups:
-                self._groups[subject], self._processes[subject] = next(self._group_ids), {}
+                self._groups[subject] = next(self._group_ids)
+        self._processes = {subject: self._processes.get(subject, {}) for subject in self._subjects}
         self.channels = tuple(
             channel(metric, subject.instance) for subject in self._processes for metric in METRICS
         )

@@ -32,6 +32,7 @@ from reveal_collector.subjects.pods.names import (
 )
 from reveal_collector.subjects.pods.paths import SubjectPath, process_cgroups
 from reveal_collector.subjects.pods.podlist import NoPods, PodSource
+from reveal_collector.subjects.stable_selection import CpuRates, StableSelection
 from reveal_contract.subjects import Identity, SubjectKind
 
 log = logging.getLogger(__name__)
@@ -45,7 +46,7 @@ _RESCAN_S = 30.0
 _RESCAN_WITHOUT_WATCH_S = 5.0
 _SETTLE_S, _MIN_WALK_INTERVAL_S = 0.05, 0.5
 _WALK_INTERVAL_FACTOR = 20  # a walk may take at most 1/20 of the time
-_STAY_FACTOR = 2.0
+_MARGIN = 0.02  # CPUs that a subject must use more than another to replace it
 
 
 @dataclass(frozen=True)
@@ -109,23 +110,7 @@ class Candidate:
 
     subject: CgroupSubject
     identity: Identity
-    usage: int = 0  # CPU time in the unit of its hierarchy, used for ranking
-
-
-def select_busiest(
-    candidates: Mapping[str, Candidate], busy: Mapping[str, float], kept: set[str], limit: int
-) -> list[Candidate]:
-    """Return up to ``limit`` candidates by recent CPU use, ordered by path.
-
-    A path in ``kept`` counts with ``_STAY_FACTOR`` times its use, so that the selection does
-    not alternate between two subjects of similar use.
-    """
-
-    def rank(path: str) -> tuple[float, str]:
-        return (-busy.get(path, 0.0) * (_STAY_FACTOR if path in kept else 1.0), path)
-
-    best = sorted(candidates, key=rank)[:limit]
-    return [candidates[path] for path in sorted(best)]
+    usage_ns: int = 0  # CPU time, used for ranking
 
 
 class SubjectTracker:
@@ -146,12 +131,12 @@ class SubjectTracker:
         # CPU clock in ns by subject, noted by the fast source: other sources skip idle subjects
         self.clocks: dict[CgroupSubject, int] = {}
         self.trees, self.selection = trees, selection
-        self._usage: dict[str, tuple[float, int]] = {}
-        self._busy: dict[str, float] = {}
+        self._rates: CpuRates[str] = CpuRates()
+        self._selection: StableSelection[str] = StableSelection(selection.limit, _MARGIN, name=str)
         self._last_present: dict[CgroupSubject, float] = {}
         self._first_present: dict[tuple[str, int], float] = {}
         self._newborn: set[tuple[str, int]] = set()
-        self._walked = False
+        self._walked = self._measured = False
         self.walking_since_ns = 0  # monotonic, of the walk under way; 0 between two
         self._users = 0
         self._wake = -1
@@ -200,9 +185,8 @@ class SubjectTracker:
         found = walk(self.trees) if found is None else found
         self._note_creation(found, now)
         candidates = self._find_candidates(found, now)
-        self._measure_usage(candidates, now)
-        kept = {subject.path for subject in self.current}
-        selected = select_busiest(candidates, self._busy, kept, self.selection.limit)
+        busiest = self._selection.update(self._cpu_use(candidates, now), now)
+        selected = [candidates[path] for path in sorted(busiest)]
         self._replace_current([candidate.subject for candidate in selected], now)
         self.identities = updated_identities(
             self.identities, [candidate.identity for candidate in selected], time.time_ns()
@@ -303,17 +287,20 @@ class SubjectTracker:
             newborn = newborn and layout == known.layout
         return CgroupSubject(path, inode, identity.instance, newborn, identity.kind, layout)
 
-    def _measure_usage(self, candidates: Mapping[str, Candidate], now: float) -> None:
-        """Compute the CPU use per second of each candidate since the last walk."""
-        busy = {}
-        for path, candidate in candidates.items():
-            if not self._usage:  # the first walk has no earlier value: rank by the total use
-                busy[path] = float(candidate.usage)
-                continue
-            then, previous = self._usage.get(path, (now, candidate.usage))
-            busy[path] = (candidate.usage - previous) / max(now - then, 0.1)
-        self._busy = busy
-        self._usage = {path: (now, candidate.usage) for path, candidate in candidates.items()}
+    def _cpu_use(self, candidates: Mapping[str, Candidate], now: float) -> dict[str, float]:
+        """Return the CPUs that each candidate used since the last walk.
+
+        The first walk has no earlier value: it returns the mean since the boot.
+        """
+        clocks = {path: candidate.usage_ns for path, candidate in candidates.items()}
+        rates = self._rates.update(clocks, now)
+        if self._measured:
+            return rates
+        self._measured = True
+        return {
+            path: clock / time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+            for path, clock in clocks.items()
+        }
 
     def _wake_thread(self) -> None:
         """Make the thread walk now; callable from any thread."""

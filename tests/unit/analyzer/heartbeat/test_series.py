@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from reveal_analyzer.heartbeat.series import USAGE, CounterSeries, plan
+from reveal_analyzer.heartbeat.series import FINE, USAGE, CounterSeries, plan
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind, Lane
 from reveal_contract.wire import Message
@@ -49,6 +49,21 @@ def test_a_job_whose_clock_is_not_read_stays_as_busy_as_it_was() -> None:
         (found,) = series.second(unread(second(), 0), where).values()
     assert np.isnan(found[USAGE]).all()
     assert series.usage(JOB) == pytest.approx(0.5)
+
+
+def test_a_job_whose_fine_clock_is_not_read_has_that_of_the_ticks() -> None:
+    """The collector does not read the fine clock of an idle subject, but keeps its columns."""
+    fine = tuple(Channel(FINE, f"{JOB}#{step}", Kind.GAUGE, 1.0) for step in range(1, 6))
+    where = plan(ChannelTable((*TABLE.fast, *fine), TABLE.slow))
+    message = second()
+    ticks = np.hstack([message.fast, np.full((10, 5), 7)])
+    read = replace(message, fast=ticks, fast_missing=np.zeros(ticks.shape, np.bool_))
+    series = CounterSeries()
+    assert series.second(read, where)[JOB].keys() >= {FINE}
+    read.fast_missing[:, 2:] = True
+    (found,) = series.second(read, where).values()
+    assert found[USAGE].tolist() == [5e7] * 10
+    assert FINE not in found
 
 
 def test_ticks_that_were_not_read_make_a_job_no_idler() -> None:

@@ -22,14 +22,11 @@ from reveal_collector.subjects.cgroup_reader import CgroupReader
 from reveal_collector.subjects.cgroup_walk import walk
 from reveal_collector.subjects.cgroups import CgroupClocks
 from reveal_collector.subjects.tracker import (
-    Candidate,
     CgroupSubject,
     SubjectSelection,
     SubjectTracker,
-    select_busiest,
 )
 from reveal_contract.metric import Lane
-from reveal_contract.subjects import Identity, SubjectKind
 
 UNIT = "system.slice/job.service"
 PATH = f"/{UNIT}"
@@ -199,21 +196,24 @@ def test_mounts_init_and_what_is_left_out_are_no_subjects(tmp_path: Path) -> Non
     assert paths == {"/a/b/c/d", "/job"}
 
 
-def candidate(path: str) -> Candidate:
-    return Candidate(CgroupSubject(path, 1, path), Identity(path, SubjectKind.CGROUP))
+def test_the_busiest_are_selected_and_similar_cgroups_do_not_alternate(tmp_path: Path) -> None:
+    for path in "abc":
+        version_2(tmp_path, path)
+    found = SubjectTracker(hierarchies(tmp_path), SubjectSelection(limit=2))
+    used = dict.fromkeys("abc", 0)
 
+    def walk_after(second: float, **cpus: float) -> list[str]:
+        for path, rate in cpus.items():
+            used[path] += round(rate * 30e6)
+            (tmp_path / path / "cpu.stat").write_text(f"usage_usec {used[path]}\n")
+        found.update(second)
+        return [subject.path for subject in found.current]
 
-def test_the_busiest_are_selected_with_hysteresis() -> None:
-    found = {path: candidate(path) for path in ("/a", "/b", "/c")}
-    busy = {"/a": 5.0, "/b": 3.0, "/c": 1.0}
-    assert [entry.subject.path for entry in select_busiest(found, busy, set(), 2)] == ["/a", "/b"]
-    assert [entry.subject.path for entry in select_busiest(found, busy, {"/c"}, 2)] == ["/a", "/b"]
-    assert [
-        entry.subject.path for entry in select_busiest(found, {**busy, "/c": 2.0}, {"/c"}, 2)
-    ] == [
-        "/a",
-        "/c",
-    ]
+    walk_after(0.0, a=1.0, b=1.0, c=0.0)
+    for walks in range(1, 20):
+        uses = {"a": 0.5, "b": 0.4, "c": 0.7} if walks % 2 else {"a": 0.5, "b": 0.6, "c": 0.3}
+        assert walk_after(30.0 * walks, **uses) == ["/a", "/b"]
+    assert walk_after(600.0, a=0.5, b=0.1, c=4.0) == ["/a", "/c"]
 
 
 def test_a_quiet_cgroup_is_read_less_often_than_a_busy_cgroup(tmp_path: Path) -> None:

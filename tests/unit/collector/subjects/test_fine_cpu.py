@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from functools import partial
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from reveal_collector import native
 from reveal_collector.kernel.errors import LayoutChanged
-from reveal_collector.subjects import fine_grid
+from reveal_collector.subjects import fine_cpu, fine_grid
 from reveal_collector.subjects.cgroup_files import hierarchies
 from reveal_collector.subjects.fine_cpu import MAX_SUBJECTS, STEPS_PER_TICK, BusySubjects, FineCpu
 from reveal_collector.subjects.fine_grid import CounterFile, SampleRings
@@ -50,25 +51,40 @@ def test_the_usage_of_steps_adds_up_and_unread_steps_are_missing(
     assert all(rings.increase(1, step) is None for step in range(64))
 
 
-def test_busy_subjects_are_selected_and_stay_a_while() -> None:
+def test_busy_subjects_are_selected_and_stay_where_they_were() -> None:
     busy = BusySubjects()
     first, second = subject("/a"), subject("/b")
-    assert busy.choose({first: 0, second: 0}, 0.0, 1.0) == []
-    assert busy.choose({first: 60_000_000, second: 40_000_000}, 1.0, 1.0) == [first]
-    assert busy.choose({first: 60_000_000, second: 140_000_000}, 2.0, 1.0) == [second, first]
-    later = {first: 60_000_000, second: 240_000_000}
-    assert busy.choose(later, 32.0, 1.0) == [second]  # the other was idle for half a minute
-    assert busy.choose({second: 240_000_000}, 33.0, 1.0) == [second]
-    assert busy.choose({}, 34.0, 1.0) == []
+    assert busy.choose({first: 0, second: 0}, 0.0) == []
+    assert busy.choose({first: 40_000_000, second: 60_000_000}, 1.0) == [second]
+    assert busy.choose({first: 140_000_000, second: 60_000_000}, 2.0) == [first, second]
+    later = {first: 240_000_000, second: 60_000_000}
+    assert busy.choose(later, 3.0) == [first, second]
+    assert busy.active == {first, second}
+    assert busy.choose(later, 32.0) == [first, second]
+    assert busy.active == {first}  # the other was idle for half a minute
+    assert busy.choose({second: 60_000_000}, 33.0) == [second]
+    assert busy.choose({}, 34.0) == []
 
 
 def test_no_more_than_so_many() -> None:
     busy = BusySubjects()
     subjects = [subject(f"/{index:02}") for index in range(MAX_SUBJECTS + 9)]
-    busy.choose(dict.fromkeys(subjects, 0), 0.0, 1.0)
+    busy.choose(dict.fromkeys(subjects, 0), 0.0)
     used = {item: 100_000_000 + index for index, item in enumerate(subjects)}
-    chosen = busy.choose(used, 1.0, 1.0)
-    assert set(chosen) == set(subjects[9:])
+    assert set(busy.choose(used, 1.0)) == set(subjects[9:])
+
+
+def test_subjects_of_similar_use_keep_their_columns() -> None:
+    rng = random.Random(1)
+    busy = BusySubjects()
+    clocks = {subject(f"/{index:02}"): 0 for index in range(MAX_SUBJECTS + 4)}
+    chosen = []
+    for second in range(300):
+        for item in clocks:
+            clocks[item] += round(0.33e9 * rng.gauss(1, 0.1))
+        chosen.append(busy.choose(clocks, float(second)))
+    assert len(chosen[-1]) == MAX_SUBJECTS
+    assert chosen[1:] == [chosen[-1]] * 299
 
 
 def lane(tmp_path: Path) -> tuple[Tree, SubjectTracker, FineCpu]:
@@ -90,6 +106,19 @@ def followed(fine: FineCpu, tracker: SubjectTracker) -> bool:
         except LayoutChanged:
             return True
     return False
+
+
+class FakeTime:
+    """The clock of the lane, set by a test."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    def monotonic_ns(self) -> int:
+        return round(self.seconds * 1e9)
 
 
 eventually = partial(becomes_true, seconds=10)
@@ -161,6 +190,31 @@ def test_a_busy_subject_gets_five_columns_a_tick_of_real_readings(tmp_path: Path
     finally:
         fine.close()
     assert fine.channels == ()
+
+
+def test_a_subject_that_became_idle_keeps_its_columns_and_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, tracker, fine = lane(tmp_path)
+    now = FakeTime()
+    monkeypatch.setattr(fine_cpu, "time", now)
+    fine.open()
+    try:
+        assert followed(fine, tracker)
+        columns = fine.channels
+        assert len(fine._slots) == 1
+        now.seconds += 31
+        assert list(fine.read()) == [None] * STEPS_PER_TICK
+        assert fine.channels is columns
+        assert not fine._slots  # its thread sleeps
+        now.seconds += 1
+        (job,) = tracker.current
+        tracker.clocks[job] += 1_000_000_000
+        fine.read()
+        assert fine.channels is columns
+        assert len(fine._slots) == 1
+    finally:
+        fine.close()
 
 
 def test_a_paused_lane_has_no_columns_until_it_goes_on(tmp_path: Path) -> None:

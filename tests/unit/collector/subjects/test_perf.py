@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from reveal_collector.kernel.errors import LayoutChanged
 from reveal_collector.kernel.perf_event import PerfEvent
+from reveal_collector.readers.source import Roots
 from reveal_collector.subjects import perf
+from reveal_collector.subjects.tracker import CgroupSubject
 
 
 class Group:
@@ -50,3 +54,47 @@ def test_nothing_runs_on_a_cpu_that_is_offline(
     monkeypatch.setattr(Group, "counts", None)
     monkeypatch.setattr(Group, "is_offline", True)
     assert [counters.read() for _ in range(30)] == [[2, 4, 6, 8, 10]] * 30
+
+
+class Tracker:
+    """Subjects whose clocks a test sets."""
+
+    def __init__(self, *paths: str) -> None:
+        self.current = tuple(CgroupSubject(path, 1, path) for path in paths)
+        self.clocks = dict.fromkeys(self.current, 0)
+        self.trees: dict[str, Path] = {}
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+def test_a_busy_job_is_counted_beside_daemons_that_used_more_in_their_life(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(perf, "CgroupPerfGroup", Group)
+    monkeypatch.setattr(perf, "online", lambda sys: [0])
+    monkeypatch.setattr(perf, "time", SimpleNamespace(monotonic=lambda: now))
+    paths = [f"/daemon{number}" for number in range(20)]
+    for path in (*paths, "/trainer"):
+        (tmp_path / f"perf_event{path}").mkdir(parents=True)
+    tracker = Tracker(*paths, "/trainer")
+    *daemons, trainer = tracker.current
+    for daemon in daemons:
+        tracker.clocks[daemon] = 100 * 86_400 * 30_000_000  # 100 days at 3 %
+    tables = []
+    source = perf.SubjectEvents(Roots(cgroup=tmp_path), tracker)  # type: ignore[arg-type]
+    monkeypatch.setattr(Roots, "live", True)
+    source.open()
+    for _ in range(300):
+        now += 1.0
+        for subject in tracker.current:
+            tracker.clocks[subject] += 8_000_000_000 if subject is trainer else 30_000_000
+        try:
+            source.read()
+        except LayoutChanged:
+            tables.append({each.instance for each in source.channels})
+    assert len(tables) == 1
+    assert "/trainer" in tables[0]
+    assert len(tables[0]) == perf.MAX_SUBJECTS
