@@ -1,7 +1,8 @@
 """The other findings of a node, and what jobs lost by each of them.
 
 A job's slowdown is the impact of a finding only if both began at about the same time.  What an
-older slowdown costs says nothing about a finding that opens later.
+older slowdown costs says nothing about a finding that opens later.  A finding is never less severe
+than the slowdown that is its impact: that one is not reported by itself.
 """
 
 from __future__ import annotations
@@ -13,7 +14,15 @@ from datetime import UTC, datetime
 from reveal_analyzer.heartbeat.slowdown_state import STEADY_S, SlowdownState
 from reveal_analyzer.state.records import restore_record, save_record
 from reveal_analyzer.state.tree import StateTree, named_sections
-from reveal_contract.finding import Finding, FindingChange, FindingUpdate, Impact, Resolution
+from reveal_contract import severity
+from reveal_contract.finding import (
+    Finding,
+    FindingChange,
+    FindingUpdate,
+    Impact,
+    Resolution,
+    Severity,
+)
 from reveal_contract.time_units import NS_PER_SECOND
 
 # A slowdown belongs to a finding that began at most so long before it, or after it: a slowdown
@@ -35,7 +44,8 @@ class _RelatedFinding:
     """A finding of the node's counters: its times, what it costs, and how it was last reported.
 
     ``bare`` is the finding without impact and notes of this module; ``None`` after a restart,
-    until it is reported again.  ``cost`` is its impact and ``note`` the note on it.
+    until it is reported again.  ``cost`` is its impact, ``harm`` the severity of that while jobs
+    are slower, and ``note`` the note on it.
     """
 
     first_ns: int
@@ -44,13 +54,15 @@ class _RelatedFinding:
     cost: Impact | None = None
     note: str = ""
     slowdowns: tuple[str, ...] = ()  # ids of findings of slowdowns that were open with it
+    harm: Severity = Severity.LOW
 
     def displayed(self) -> Finding | None:
         """Return the finding with what it costs."""
         if self.bare is None:
             return None
         notes = (*self.bare.notes, self.note) if self.note else self.bare.notes
-        finding = replace(self.bare, impact=self.cost, notes=notes)
+        worst = max(self.bare.severity, self.harm, key=lambda each: each.rank)
+        finding = replace(self.bare, impact=self.cost, severity=worst, notes=notes)
         return with_references(finding, self.slowdowns)
 
 
@@ -63,6 +75,7 @@ class _SavedCost:
     cost: Impact | None
     note: str
     slowdowns: tuple[str, ...] = ()
+    harm: Severity = Severity.LOW
 
 
 class RelatedFindings:
@@ -124,10 +137,10 @@ class RelatedFindings:
         for id_, related in self._known.items():
             if related.resolved_ns is not None or id_ in current:
                 continue
-            before = related.cost, related.note
+            before, harm = (related.cost, related.note), related.harm
             _evaluate(related, states, now_ns)
             if not _is_news(before, (related.cost, related.note)):
-                related.cost, related.note = before
+                (related.cost, related.note), related.harm = before, harm
             elif (displayed := related.displayed()) is not None:
                 updates.append(FindingUpdate(FindingChange.CHANGED, displayed))
         return updates
@@ -146,7 +159,9 @@ class RelatedFindings:
         latest = sorted(self._known.items(), key=lambda item: item[1].first_ns)[-_MOST_SAVED:]
         return {
             id_: save_record(
-                _SavedCost(each.first_ns, each.resolved_ns, each.cost, each.note, each.slowdowns)
+                _SavedCost(
+                    each.first_ns, each.resolved_ns, each.cost, each.note, each.slowdowns, each.harm
+                )
             )
             for id_, each in latest
         }
@@ -157,9 +172,7 @@ class RelatedFindings:
         related = cls()
         for id_, row in named_sections(tree, key).items():
             saved = restore_record(_SavedCost, row)
-            related._known[id_] = _RelatedFinding(
-                saved.first_ns, None, saved.resolved_ns, saved.cost, saved.note, saved.slowdowns
-            )
+            related._known[id_] = _RelatedFinding(bare=None, **vars(saved))
         return related
 
     def _forget(self, now_ns: int) -> None:
@@ -178,16 +191,18 @@ def _belongs(impact: Impact, related: _RelatedFinding) -> bool:
 
 def _evaluate(related: _RelatedFinding, states: States, now_ns: int) -> None:
     """Set what the finding costs now, on the job that loses most by it, or a note on jobs."""
-    impacts = [
-        state.impact
+    belonging = [
+        (state.impact, severity.of_slowdown(state.impact.slowdown_percent, resumed=state.resumed))
         for state in states.values()
         if state.impact is not None and _belongs(state.impact, related)
     ]
-    worst = max(impacts, key=lambda impact: impact.slowdown_percent, default=None)
-    if worst is not None:
-        related.cost, related.note = worst, ""
+    if belonging:
+        related.cost = max((each for each, _ in belonging), key=lambda each: each.slowdown_percent)
+        related.harm = max((harm for _, harm in belonging), key=lambda harm: harm.rank)
+        related.note = ""
     elif related.cost is not None:
-        related.note = _recovered_note(related.cost, states) or related.note
+        if note := _recovered_note(related.cost, states):
+            related.note, related.harm = note, Severity.LOW
     elif now_ns - related.first_ns >= STEADY_S * NS_PER_SECOND:
         related.note = _steady_note(states) or related.note
 

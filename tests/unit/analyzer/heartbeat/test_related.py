@@ -193,3 +193,30 @@ def test_a_finding_that_is_over_refers_to_no_later_slowdown() -> None:
     related.with_cost(end, {}, BEGIN + 1050 * SECOND)
     related.refer_to("cpu-1")
     assert related.with_cost(end, {}, BEGIN + 1051 * SECOND).finding.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("percent", "resumed", "expected"),
+    [(35, False, Severity.CRITICAL), (35, True, Severity.MEDIUM), (2, False, Severity.LOW)],
+)
+def test_a_finding_is_as_severe_as_the_slowdown_that_is_its_impact(
+    percent: float, resumed: bool, expected: Severity
+) -> None:
+    state = slow(percent, since=1001)
+    state.resumed = resumed
+    assert opened(RelatedFindings(), 1000, {JOB: state}).severity is expected
+
+
+def test_the_severity_of_a_slowdown_ends_with_it_and_outlasts_a_restart() -> None:
+    related, states = RelatedFindings(), {JOB: slow(35, 1001)}
+    opened(related, 1000, states)
+    after = RelatedFindings.restored({"related": related.save()}, "related")
+    changed = FindingUpdate(CHANGED, finding(1000))
+    lost = {JOB: SlowdownState(JOB)}  # nobody knows whether the job is still slower
+    assert after.with_cost(changed, lost, BEGIN + 1100 * SECOND).finding.severity is (
+        Severity.CRITICAL
+    )
+    well = {JOB: SlowdownState(JOB)}
+    well[JOB].end = SlowdownEnd(BEGIN + 1001 * SECOND, BEGIN + 1110 * SECOND, Resolution.ENDED)
+    (update,) = after.refresh((), well, BEGIN + 1111 * SECOND)
+    assert update.finding.severity is Severity.LOW
