@@ -9,10 +9,20 @@ import numpy as np
 
 from reveal_analyzer.arrays import Floats
 from reveal_analyzer.tables.scoring.table import Table
+from reveal_contract import catalogue
+from reveal_contract.metric import Kind
 from reveal_contract.time_units import NS_PER_SECOND
 
 # suffixes of counters in Prometheus' "Metric and label naming", and similar ones
 _NAMED = re.compile(r"(_total|_count|_cnt|\.count)(\{.*\})?\Z", re.IGNORECASE)
+# words of levels: a leak or a disk that fills rises all the time, too, and its level says so
+_LEVEL = re.compile(
+    r"(?<![a-z])(used|free|avail(able)?|pct|percent|ratio|util(ization|isation)?|temp(erature)?"
+    r"|celsius|rss|resident|in_?use|heap|capacity|occupancy|depth|anon|cached|buffers|committed"
+    r"|size)(?![a-z])|%|(usage|active)(?=_(in_)?bytes)",
+    re.IGNORECASE,
+)
+_CASE = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _FEWEST = 20  # rows; in fewer a level may rise all the time
 _MOSTLY = 0.5  # share of rising steps that makes a counter without such a name
 _ROWS_A_RESET = 500  # a counter is reset no more often
@@ -23,7 +33,7 @@ def find(table: Table) -> set[str]:
     """Return the names of the metrics that are counters.
 
     A counter never falls except to less than half, and rarely (a restart).  It rises most of the
-    time, unless its name shows that it is a counter.
+    time, unless its name shows that it is a counter.  A name of a level is that of none.
     """
     rows, width = table.values.shape
     if rows < _FEWEST:
@@ -37,9 +47,19 @@ def find(table: Table) -> set[str]:
         resets += reset.sum(axis=0)
         known += (~np.isnan(before) & ~np.isnan(after)).sum(axis=0)
     named = np.array([bool(_NAMED.search(name)) for name in table.names], bool)
+    levels = np.array([_is_level(name) for name in table.names], bool)
     rising = np.where(named, rises > 0, rises > _MOSTLY * np.maximum(known, _FEWEST))
-    counters = rising & (falls == 0) & (resets <= rows // _ROWS_A_RESET)
+    counters = rising & ~levels & (falls == 0) & (resets <= rows // _ROWS_A_RESET)
     return {table.names[first] for first in np.flatnonzero(counters)}
+
+
+def _is_level(name: str) -> bool:
+    """Return whether the name of a metric says that it is a level."""
+    try:
+        return catalogue.find(name.partition("{")[0]).kind is Kind.GAUGE
+    except catalogue.UnknownMetricError:
+        words = _CASE.sub("_", name.partition("{")[0])
+        return bool(_LEVEL.search(words)) and not _NAMED.search(name)
 
 
 def make_rates(table: Table, counters: Collection[str]) -> None:

@@ -38,6 +38,23 @@ def test_counters_are_separated_from_levels() -> None:
     assert counters.find(sawtooth) == counters.find(short) == set()
 
 
+LEVELS = (
+    "mem_used", "node_memory_Active_bytes", "MemAvailable", "disk.used_percent", "jvm_heap_mb",
+    "container_memory_usage_bytes", "memory.mem_available", "rss", "cpu_temp{core0}", "%util",
+    "filesystem_size", "memory.kmem.usage_in_bytes",
+)  # fmt: skip
+COUNTERS = (
+    "rx_bytes", "node_network_receive_bytes_total", "cpu_usage_usec", "cpuacct.usage", "pgfault",
+    "cache_miss_count", "open_total", "network.tcp.retrans_segs", "TcpActiveOpens", "cache-misses",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*LEVELS, *COUNTERS])
+def test_a_level_that_rises_all_the_time_is_no_counter(name: str) -> None:
+    rising = Table(np.arange(ROWS) * 10**9, (name,), np.cumsum(steps())[:, None])
+    assert counters.find(rising) == ({name} if name in COUNTERS else set())
+
+
 def test_a_name_does_not_make_a_counter_of_what_falls() -> None:
     assert counters.find(table(memory_total=steps())) == set()
 
