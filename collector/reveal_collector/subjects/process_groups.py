@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from reveal_collector.subjects.process_search import ProcessUse
 from reveal_collector.subjects.stable_selection import StableSelection
 
 MAX_GROUPS = 24
@@ -117,6 +118,15 @@ class GroupAccounting:
         }
         self._remove_ended()
 
+    def forget(self, pid: int) -> None:
+        """Stop following a process that has not ended: nobody gets a credit for it."""
+        self._previous.pop(pid, None)
+        self._short_lived.pop(pid, None)
+
+    def start_from(self, pid: int, sample: ProcessSample) -> None:
+        """Count what a process uses from this sample on."""
+        self._previous[pid] = sample
+
     def _ended_credit(self, samples: Mapping[int, ProcessSample]) -> dict[int, list[int]]:
         """Return the totals of processes that ended since the last pass, by parent."""
         # Another start time means that the kernel gave the pid to a new process.
@@ -212,9 +222,16 @@ class ScoreWeights:
     memory: int
 
     def score(self, group: ProcessGroup, seconds: float) -> float:
-        cpu, _, read, written = group.used
-        rate = cpu / self.ticks_per_second + (read + written) / _DISK_BYTES_PER_CPU
-        return rate / max(seconds, 0.1) + group.memory / self.memory
+        return self._work(group.used) / max(seconds, 0.1) + group.memory / self.memory
+
+    def process_use(self, sample: ProcessSample) -> ProcessUse:
+        """Return what a process used since its start, and its memory, in the unit of scores."""
+        started = sample.start / self.ticks_per_second
+        return ProcessUse(started, self._work(sample.totals), sample.memory / self.memory)
+
+    def _work(self, totals: Totals) -> float:
+        cpu, _, read, written = totals
+        return cpu / self.ticks_per_second + (read + written) / _DISK_BYTES_PER_CPU
 
 
 def update_scores(groups: Iterable[ProcessGroup], weights: ScoreWeights, seconds: float) -> None:

@@ -7,9 +7,10 @@ this counts only if the child was not sampled while it was alive.
 
 from __future__ import annotations
 
+import logging
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from pathlib import Path
 
 from reveal_collector.kernel.errors import LayoutChanged, Unsupported
@@ -22,12 +23,18 @@ from reveal_collector.subjects.process_groups import (
     ScoreWeights,
     update_scores,
 )
+from reveal_collector.subjects.process_search import ProcessSearch
 from reveal_collector.subjects.tracker import SubjectSelection
 from reveal_contract.catalogue import find
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 
+log = logging.getLogger(__name__)
+
 MAX_PROCESSES = 512
+# where there are more: how often busier ones are searched, among how many, and by how much of a
+# CPU (or share of the memory) a process must be busier than one that does nothing
+_SEARCH_PASSES, _SEARCHED, _BUSIER = 5, 40, 0.005
 COSTLY_NS = 3_000_000
 IDLE_PASSES, MAX_IDLE_PASSES = 5, 60  # read period of an idle process, in passes
 LONG_IDLE = 17  # unchanged reads (about a minute) after which the read period doubles
@@ -149,6 +156,8 @@ class ProcessGroups:
     """CPU, memory, faults and storage of the largest process groups, once a second.
 
     The processes are those in the root cgroup of the CPU hierarchy, or all without a hierarchy.
+    If there are more than ``MAX_PROCESSES``, the busiest are followed; the others are looked at
+    a few at a time, new ones first.
     Idle ones are read every few passes only, and less often if a pass costs over ``COSTLY_NS``.
     """
 
@@ -167,6 +176,7 @@ class ProcessGroups:
         self._processes: dict[int, _ProcessFiles] = {}
         self._kernel_threads: set[bytes] = set()
         self._accounting = GroupAccounting()
+        self._search = ProcessSearch(_SEARCHED, _BUSIER)
         self._group_selection = GroupSelection()
         self._selected: list[ProcessGroup] = []
         self._idle_passes = IDLE_PASSES
@@ -221,6 +231,9 @@ class ProcessGroups:
             self._processes.pop(pid).close()
         for pid in pids:
             self._read_process(pid)
+        is_full = len(pids) > len(self._processes) >= MAX_PROCESSES
+        if is_full and self._accounting.passes % _SEARCH_PASSES == 0:
+            self._follow_busier(set(pids) - self._processes.keys())
         now = time.clock_gettime(time.CLOCK_BOOTTIME)
         samples = {pid: process.sample for pid, process in self._processes.items()}
         self._accounting.update(samples, int(self._last_pass_s * self._tick) - 1)
@@ -240,6 +253,34 @@ class ProcessGroups:
         except (OSError, Unsupported, ValueError):  # ended, or not readable
             if process is not None:
                 self._processes.pop(pid).close()
+
+    def _follow_busier(self, waiting: Set[int]) -> None:
+        """Follow processes that there is no room for instead of those that are less busy."""
+        weights = self._weights
+        replacements = self._search.replacements(
+            {pid: weights.process_use(each.sample) for pid, each in self._processes.items()},
+            {
+                pid: weights.process_use(sample)
+                for pid in self._search.due(waiting)
+                if (sample := self._sample_of(pid)) is not None
+            },
+            waiting,
+            time.clock_gettime(time.CLOCK_BOOTTIME),
+        )
+        for each in replacements:
+            self._processes.pop(each.dropped).close()
+            self._accounting.forget(each.dropped)
+            self._read_process(each.followed)
+
+    def _sample_of(self, pid: int) -> ProcessSample | None:
+        """Return a sample of a process that is not followed, without its I/O."""
+        try:
+            return parse_stat(pid, (self._proc / str(pid) / "stat").read_bytes(), self._page)
+        except NotAProcess:
+            self._kernel_threads.add(b"%d" % pid)
+        except (OSError, ValueError):
+            log.debug("cannot sample process %d", pid)
+        return None
 
     def _is_due(self, process: _ProcessFiles) -> bool:
         if process.idle < IDLE_PASSES:

@@ -5,8 +5,9 @@ only after the first limit on a disk is set, and shows 0 until then.  ``/proc/PI
 counts reads when they are requested from the device, and writes when they make a page dirty.
 Writeback by kernel threads therefore still counts for the writer.
 
-In a subject of very many processes the oldest are followed.  The I/O of their children is
-added when a child has ended and its parent has waited for it.
+In a subject of very many processes those with the most I/O are followed; the others are looked
+at a few at a time.  The I/O of their children is added when a child has ended and its parent has
+waited for it.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from reveal_collector.readers.textfile import OpenFile, channel
 from reveal_collector.subjects.cgroup_files import counts_storage, cpu_root
 from reveal_collector.subjects.cgroup_walk import subtree
 from reveal_collector.subjects.process_groups import GroupAccounting
+from reveal_collector.subjects.process_search import ProcessSearch, ProcessUse
 from reveal_collector.subjects.processes import MAX_PROCESSES, NotAProcess, parse_io, parse_stat
 from reveal_collector.subjects.read_rotation import ReadRotation
 from reveal_collector.subjects.tracker import CgroupSubject, SubjectTracker
@@ -33,6 +35,9 @@ from reveal_contract.metric import Lane
 METRICS = ("storage.subject.read_bytes", "storage.subject.write_bytes")
 _LIST_INTERVAL_S = 3  # between two searches for new processes
 _MIN_PROCESSES = 8  # processes of each subject that are followed, for any number of subjects
+_SEARCHED = 8  # processes of a subject that are looked at in a search for busier ones
+_BUSIER = 1e5  # bytes a second that one must do more than a followed one that does nothing
+_YOUNG_S = 10.0  # what a younger process did is new
 _UNKNOWN: tuple[None, None] = (None, None)
 
 
@@ -59,6 +64,11 @@ class _ProcessIo:
             self._text = text
             self.sample = replace(self.sample, totals=(0, 0, *parse_io(text)))
 
+    def use(self, ticks_per_second: int) -> ProcessUse:
+        """Return the bytes read and written since the start of the process."""
+        started = self.sample.start / ticks_per_second
+        return ProcessUse(started, float(sum(self.sample.totals[2:])))
+
     def close(self) -> None:
         self._file.close()
 
@@ -82,6 +92,9 @@ class SubjectStorage:
         self._group_ids = itertools.count(-2, -1)  # negative: no process group has such a number
         self._processes: dict[CgroupSubject, dict[int, _ProcessIo]] = {}
         self._unread: set[CgroupSubject] = set()  # have processes, none of which can be read
+        # processes that there is no room for, of subjects that wait for a search
+        self._waiting: dict[CgroupSubject, set[int]] = {}
+        self._searches: dict[CgroupSubject, ProcessSearch] = {}
         self._rotation = ReadRotation(self._tracker)
         self._subjects: tuple[CgroupSubject, ...] | None = None
         self._born_after = 0
@@ -114,6 +127,7 @@ class SubjectStorage:
                 if list_due or not self._processes[subject]:
                     self._update_process_list(subject)
                 self._update_processes(subject)
+        self._follow_busier()
         self._account()
         return [value for subject in self._processes for value in self._values(subject)]
 
@@ -141,6 +155,8 @@ class SubjectStorage:
     def _remove(self, subject: CgroupSubject) -> None:
         del self._groups[subject]
         self._unread.discard(subject)
+        self._waiting.pop(subject, None)
+        self._searches.pop(subject, None)
         for process in self._processes.pop(subject).values():
             process.close()
 
@@ -151,13 +167,48 @@ class SubjectStorage:
         for pid in processes.keys() - here:
             processes.pop(pid).close()
         share = max(_MIN_PROCESSES, MAX_PROCESSES // len(self._processes))
-        for pid in sorted(here - processes.keys())[: max(share - len(processes), 0)]:
-            try:
-                folder = self._proc / str(pid)
-                processes[pid] = _ProcessIo(pid, folder, self._groups[subject])
-            except (NotAProcess, OSError, Unsupported, ValueError):
-                continue  # a kernel thread, ended, of another user, or not readable
+        waiting = here - processes.keys()
+        for pid in sorted(waiting)[: max(share - len(processes), 0)]:
+            if (process := self._open_process(subject, pid)) is not None:
+                processes[pid] = process
         self._note_unread(subject, bool(here) and not processes)
+        waiting -= processes.keys()
+        if waiting and len(processes) >= share:
+            self._waiting[subject] = waiting
+
+    def _open_process(self, subject: CgroupSubject, pid: int) -> _ProcessIo | None:
+        try:
+            return _ProcessIo(pid, self._proc / str(pid), self._groups[subject])
+        except (NotAProcess, OSError, Unsupported, ValueError):
+            return None  # a kernel thread, ended, of another user, or not readable
+
+    def _follow_busier(self) -> None:
+        """In one subject, follow processes with more I/O instead of some that have less."""
+        if not self._waiting:
+            return
+        subject = next(iter(self._waiting))
+        waiting, processes = self._waiting.pop(subject), self._processes[subject]
+        search = self._searches.setdefault(subject, ProcessSearch(_SEARCHED, _BUSIER))
+        sampled = {
+            pid: process
+            for pid in search.due(waiting)
+            if (process := self._open_process(subject, pid)) is not None
+        }
+        now = time.clock_gettime(time.CLOCK_BOOTTIME)
+        replacements = search.replacements(
+            {pid: process.use(self._tick) for pid, process in processes.items()},
+            {pid: process.use(self._tick) for pid, process in sampled.items()},
+            waiting,
+            now,
+        )
+        for each in replacements:
+            processes.pop(each.dropped).close()
+            self._accounting.forget(each.dropped)
+            process = processes[each.followed] = sampled.pop(each.followed)
+            if process.use(self._tick).started < now - _YOUNG_S:
+                self._accounting.start_from(each.followed, process.sample)
+        for process in sampled.values():
+            process.close()
 
     def _note_unread(self, subject: CgroupSubject, unread: bool) -> None:
         if unread:

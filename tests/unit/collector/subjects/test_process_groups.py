@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reveal_collector.kernel.errors import LayoutChanged
-from reveal_collector.subjects import process_groups
+from reveal_collector.subjects import process_groups, processes
 from reveal_collector.subjects.process_groups import (
     GroupAccounting,
     GroupSelection,
@@ -346,6 +346,33 @@ def test_a_left_out_group_is_no_column(tmp_path: Path) -> None:
     tree.source.open()
     assert {c.instance for c in tree.source.channels} == {"pgrp:other[20]"}
     tree.source.close()
+
+
+def test_a_job_is_followed_that_starts_after_as_many_processes_as_fit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "MAX_PROCESSES", 8)
+    tree = Tree(tmp_path)
+    for pid in range(100, 130):
+        tree.put(pid, stat(pid, group=pid))
+    tree.source.open()
+    used = 0
+    for cpu in range(0, 4000, 100):
+        tree.put(900, stat(900, b"train", group=900, cpu=cpu, start=2**40))
+        read = tree.values()
+        used = max(used, read.get("cpu.subject.usage{pgrp:train[900]}") or 0)
+        assert len(tree.source._processes) == 8
+    assert 900 in tree.source._processes
+    assert used >= 2000  # counted from when it was followed
+    tree.source.close()
+
+
+def test_a_process_that_makes_room_gives_its_parent_no_credit() -> None:
+    accounting = GroupAccounting()
+    accounting.update({10: reading(0), 11: reading(500, 10)}, LATER)
+    accounting.forget(11)
+    accounting.update({10: reading(40)}, LATER)
+    assert used(accounting) == 40
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no procfs")

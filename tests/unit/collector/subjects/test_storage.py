@@ -145,6 +145,24 @@ def test_a_subject_of_many_processes_leaves_room_for_the_others(tree: Tree) -> N
     assert now["storage.subject.read_bytes{/system.slice/a.service}"] == 70
 
 
+def test_a_process_that_begins_its_io_is_found_among_many(tree: Tree) -> None:
+    many = range(100, 1100)
+    for pid in many:
+        process(tree, pid, 5000, 0)
+    pids = "".join(f"{pid}\n" for pid in many)
+    tree.write("cgroup/cpuacct/system.slice/a.service/cgroup.procs", pids)
+    label = "storage.subject.read_bytes{/system.slice/a.service}"
+    with opened(tree) as (source, _):
+        for second in range(60):
+            process(tree, 1098, 5000 + second * 10**12, 0)
+            now = read(source)
+        before = now[label]
+        process(tree, 1098, 5000 + 60 * 10**12, 0)
+        assert before is not None
+        assert (read(source, 5)[label] or 0) - before == 10**12
+        assert before < 60 * 10**12  # not what it did before it was followed
+
+
 def test_subjects_come_and_go(tree: Tree) -> None:
     with opened(tree) as (source, tracker):
         tree.write("cgroup/cpuacct/system.slice/new.service/cgroup.procs", "20\n")
