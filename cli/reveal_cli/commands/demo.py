@@ -1,7 +1,8 @@
 """``reveal demo``: a steady real job, a real fault on this host, and the finding.
 
 Nothing is simulated: the job computes, the fault takes real resources, and the scan is the one of
-``reveal scan``.  The fault is bounded and undoes itself, also when the demo is interrupted.
+``reveal scan``.  The fault is bounded and undoes itself, also when the demo is interrupted or
+killed.  One that other programs notice is injected only with a flag that permits it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import math
 import os
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +33,7 @@ from reveal_cli.faults import (
     find,
     sweep,
 )
+from reveal_cli.faults.guard import guarded
 from reveal_cli.findings_table import claim_text
 from reveal_cli.interrupt import Interrupt
 from reveal_cli.live_session import ScanPlan, ScanState
@@ -58,7 +60,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare the command and its flags."""
     parser = commands.add_parser(
         "demo",
-        help="put a real, harmless fault on this host and show that it is found",
+        help="put a real fault on this host for a moment and show that it is found",
         description="Starts a steady job, learns the baseline, puts a real fault on this host for"
         f" {_FAULT_S:.0f} s, undoes it, and prints what was expected and what was found. Takes"
         " about a minute and a half. Many of the faults need no root.",
@@ -72,6 +74,10 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--list", action="store_true", help="list the faults and whether they work on this host"
     )
+    parser.add_argument(
+        "--host-wide", action="store_true",
+        help="permit a fault that other programs of this host notice (see --list)",
+    )  # fmt: skip
     parser.add_argument(
         "--warmup", metavar="TIME", type=duration, default=duration("45s"),
         help="how long to learn the baseline first (default 45s)",
@@ -98,7 +104,7 @@ def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
     plan = _plan(arguments)
     with contextlib.ExitStack() as stack:
         progress = open_progress()
-        schedule = FaultSchedule(_fault(arguments.fault), plan.settings.warmup_seconds, progress)
+        schedule = FaultSchedule(_fault(arguments), plan.settings.warmup_seconds, progress)
         _prepare(stack, schedule)
         result = run_scan(plan, arguments.output, progress, interrupt, schedule.on_tick)
     show(*summary_blocks(result.findings, coverage(plan, result.state)))
@@ -119,9 +125,17 @@ def fault_list(faults: Sequence[Fault]) -> RenderableType:
             ", ".join(sorted(subsystem.value for subsystem in fault.subsystems)),
             "weak" if fault.weak else "strong",
             "no" if reason else "yes",
-            f"{fault.about}\nNot here: {reason}" if reason else fault.about,
+            "\n".join(_about(fault, reason)),
         )
     return rows
+
+
+def _about(fault: Fault, reason: str) -> Iterator[str]:
+    yield fault.about
+    if fault.host_wide:
+        yield f"Needs --host-wide: {fault.host_wide}"
+    if reason:
+        yield f"Not here: {reason}"
 
 
 @dataclass
@@ -218,17 +232,25 @@ def _plan(arguments: argparse.Namespace) -> ScanPlan:
     )
 
 
-def _fault(name: str) -> Fault:
+def _fault(arguments: argparse.Namespace) -> Fault:
     try:
-        return find(name)
+        fault = find(arguments.fault)
     except UnknownFaultError as error:
         raise CliError(f"{error}; `reveal demo --list` describes them", USAGE) from None
+    if fault.host_wide and not arguments.host_wide:
+        raise CliError(
+            f"{fault.name}: {fault.host_wide} for {_FAULT_S:.0f} s; add --host-wide to inject it"
+            " all the same",
+            USAGE,
+        )
+    return fault
 
 
 def _prepare(stack: contextlib.ExitStack, schedule: FaultSchedule) -> None:
     """Clean up after a killed demo, start the job, and check that the fault works here."""
     try:
         sweep()
+        stack.enter_context(guarded())
         job = stack.enter_context(Workload(schedule.job, _scratch()))
         if reason := schedule.fault.unsupported_reason(job.target):
             raise CliError(

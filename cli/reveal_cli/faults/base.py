@@ -77,7 +77,7 @@ class Fault:
 
     ``kind`` groups the strengths of one fault.  ``subsystems`` are those that a finding may
     correctly name (blocked I/O is Storage, softirqs are Network).  ``weak`` marks a version of
-    reduced strength.
+    reduced strength.  ``host_wide`` says what it does to programs that have nothing to do with it.
     """
 
     name: str
@@ -91,6 +91,7 @@ class Fault:
     prepare: Callable[[FaultTarget], object] = lambda _: (
         None
     )  # slow preparations, well before the injection
+    host_wide: str = ""
 
     def unsupported_reason(self, target: FaultTarget) -> str:
         """Return why this host cannot have the fault, as a sentence; "" if it can."""
@@ -192,8 +193,7 @@ class Injection:
         """The fault's own cgroup, created at the first access; None without root."""
         if self._group is None and os.getuid() == 0:
             group = Cgroup(CGROUP_PREFIX + self.fault.name)
-            self.ledger.add(Undo("cgroup", (group.name,)))
-            group.create()
+            self.ledger.create(group)
             self._group = group
         return self._group
 

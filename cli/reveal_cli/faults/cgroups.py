@@ -10,6 +10,7 @@ import contextlib
 import os
 import signal
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,9 +51,7 @@ class Cgroup:
     def create(self) -> None:
         """Create the directories; enable the controllers for children of a version 2 root."""
         if is_v2(self.root):
-            for controller in CONTROLLERS_V2:
-                with contextlib.suppress(OSError):
-                    (self.root / "cgroup.subtree_control").write_text(f"+{controller}")
+            _switch(missing_controllers(self.root), "+", self.root)
         for directory in self.directories:
             directory.mkdir(exist_ok=True)
 
@@ -122,6 +121,28 @@ class Cgroup:
             if (directory / name).exists():
                 return directory / name
         raise OSError(f"cgroup {self.name} has no {name} on this host")
+
+
+def missing_controllers(root: Path = ROOT) -> tuple[str, ...]:
+    """Return the controllers that a version 2 root has and does not enable for its children."""
+    if not is_v2(root):
+        return ()
+    has, enabled = (
+        (root / name).read_text().split()
+        for name in ("cgroup.controllers", "cgroup.subtree_control")
+    )
+    return tuple(each for each in CONTROLLERS_V2 if each in has and each not in enabled)
+
+
+def disable_controllers(controllers: Iterable[str], root: Path = ROOT) -> None:
+    """Disable controllers for children of the root; one that a child passes on stays enabled."""
+    _switch(controllers, "-", root)
+
+
+def _switch(controllers: Iterable[str], sign: str, root: Path) -> None:
+    for controller in controllers:
+        with contextlib.suppress(OSError):
+            (root / "cgroup.subtree_control").write_text(f"{sign}{controller}")
 
 
 def leftovers(prefix: str, root: Path = ROOT) -> list[Cgroup]:

@@ -10,8 +10,9 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from reveal_cli import child_process
 from reveal_cli.faults.cgroups import Cgroup
@@ -36,7 +37,7 @@ def start(
     with open(destination, "ab", closefd=not isinstance(destination, int)) as stream:
         return subprocess.Popen(
             [*die_with_parent, *joins, *command],
-            env={**os.environ, MARK: mark, "PYTHONPATH": _python_path()},
+            env=environment({MARK: mark}),
             stdin=subprocess.DEVNULL,
             stdout=stream,
             stderr=stream,
@@ -54,7 +55,8 @@ def python(module: str, *arguments: str) -> list[str]:
     return [sys.executable, "-m", module, *arguments]
 
 
-def _python_path() -> str:
-    """Return PYTHONPATH with this package, so that children of an uninstalled checkout find it."""
+def environment(added: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
+    """Return the environment of a child, which finds this package in an uninstalled checkout."""
     root = str(Path(__file__).parents[2])
-    return os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
+    path = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
+    return {**os.environ, **added, "PYTHONPATH": path}

@@ -20,7 +20,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from reveal_cli.faults.cgroups import Cgroup, leftovers
+from reveal_cli.faults.cgroups import (
+    Cgroup,
+    disable_controllers,
+    leftovers,
+    missing_controllers,
+)
 
 MARK = "REVEAL_LEDGER"  # environment variable of every process started for a ledger
 CGROUP_PREFIXES = ("reveal-fault-", "reveal-work-")
@@ -38,8 +43,8 @@ class Undo:
     """One change to undo; undoing a change that is gone already is no error.
 
     ``how`` is ``write`` (a value to a file), ``command``, ``tree`` or ``cgroup`` (remove it),
-    ``loop`` (detach the devices of an image), ``unlimit`` (a cgroup's CPU) or ``resume`` (stopped
-    processes).
+    ``loop`` (detach the devices of an image), ``unlimit`` (a cgroup's CPU), ``disable``
+    (controllers of cgroups, version 2) or ``resume`` (stopped processes).
     """
 
     how: str
@@ -57,6 +62,8 @@ class Undo:
                 shutil.rmtree(path, ignore_errors=True)
             case "cgroup", (name,):
                 Cgroup(name).remove()
+            case "disable", controllers:
+                disable_controllers(controllers)
             case "loop", (image,):
                 _detach_loops(image)
             case "unlimit", (name,):
@@ -107,6 +114,13 @@ class Ledger:
         """Record ``undo`` durably; call this before the change."""
         self._stack.append(undo)
         self._save()
+
+    def create(self, group: Cgroup) -> None:
+        """Create a cgroup, which is removed at the end, with the controllers it needs."""
+        if missing := missing_controllers(group.root):
+            self.add(Undo("disable", missing))
+        self.add(Undo("cgroup", (group.name,)))
+        group.create()
 
     def unwind(self, depth: int = 0) -> None:
         """Undo all but the oldest ``depth`` changes, newest first; continue after an error."""
@@ -174,8 +188,9 @@ def _marked(name: str) -> list[int]:
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
             continue
-        with contextlib.suppress(OSError):
-            if marker in (entry / "environ").read_bytes().split(b"\0"):
+        with contextlib.suppress(OSError):  # another user may have a ledger of this name
+            own = entry.stat().st_uid == os.getuid()
+            if own and marker in (entry / "environ").read_bytes().split(b"\0"):
                 found.append(int(entry.name))
     return found
 

@@ -7,6 +7,7 @@ fault, with a paced TCP stream.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from reveal_cli.faults import launch
 from reveal_cli.faults.base import Culprit, Fault, Injection, Needs
@@ -116,9 +117,12 @@ FAULTS: tuple[Fault, ...] = (
         "rate_limit", "rate limit", "the path limited to 40 Mbit/s", _rate_limit,
         needs=Needs(root=True, binaries=("ip", "ethtool", "tc")),
     ),
-    _on_path(
-        "backlog_drop", "receive backlog overflow", "a receive backlog of 2 packets", _backlog,
-        needs=Needs(root=True, binaries=("ip", "ethtool"), files=(_BACKLOG,)),
+    replace(
+        _on_path(
+            "backlog_drop", "receive backlog overflow", "a receive backlog of 2 packets", _backlog,
+            needs=Needs(root=True, binaries=("ip", "ethtool"), files=(_BACKLOG,)),
+        ),
+        host_wide="packets of all connections of this host are dropped",
     ),
     _on_path("link_flap", "link flap", "the path down for 0.1 s every 1.5 s", _flap),
     Fault(

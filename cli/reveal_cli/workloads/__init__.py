@@ -112,8 +112,7 @@ class Workload:
         files.mkdir(mode=0o700, exist_ok=True)
         if os.getuid() == 0:
             self._group = Cgroup(CGROUP_PREFIX + self.name)
-            ledger.add(Undo("cgroup", (self._group.name,)))
-            self._group.create()
+            ledger.create(self._group)
         if self.name == "server":
             self._serve(ledger)
         else:

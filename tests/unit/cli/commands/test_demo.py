@@ -122,6 +122,14 @@ def test_the_list_names_every_fault() -> None:
     assert listed == [fault.name for fault in FAULTS]
 
 
+def test_a_fault_that_other_programs_notice_needs_permission(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["demo", "--fault", "backlog_drop"]) == USAGE
+    assert "all connections of this host" in capsys.readouterr().err
+    assert "Needs --host-wide" in plain_text(fault_list(FAULTS))
+
+
 def test_an_unknown_fault_is_wrong_usage(
     capsys: pytest.CaptureFixture[str], own_signals: None
 ) -> None:

@@ -4,7 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from reveal_cli.faults.cgroups import Cgroup, is_v2, leftovers
+from reveal_cli.faults import ledger as ledger_module
+from reveal_cli.faults.cgroups import (
+    Cgroup,
+    disable_controllers,
+    is_v2,
+    leftovers,
+    missing_controllers,
+)
+from reveal_cli.faults.ledger import Ledger
 
 
 def _v1(root: Path) -> Cgroup:
@@ -82,6 +90,7 @@ def test_cpu_time_of_both_versions(tmp_path: Path) -> None:
 
 def test_a_missing_controller_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "cgroup.controllers").write_text("")
+    (tmp_path / "cgroup.subtree_control").write_text("")
     group = Cgroup("job", tmp_path)
     group.create()
     with pytest.raises(OSError, match=r"job has no memory\.max"):
@@ -93,3 +102,33 @@ def test_leftovers_by_prefix(tmp_path: Path) -> None:
     for name in ("reveal-fault-a", "reveal-work-b", "other"):
         (tmp_path / "memory" / name).mkdir()
     assert [group.name for group in leftovers("reveal-fault-", tmp_path)] == ["reveal-fault-a"]
+
+
+def test_controllers_of_version_2_that_a_run_enables_are_disabled_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, base = tmp_path / "cgroup", tmp_path / "ledgers"
+    root.mkdir()
+    base.mkdir()
+    (root / "cgroup.controllers").write_text("cpuset cpu io memory")
+    (root / "cgroup.subtree_control").write_text("memory")
+    assert missing_controllers(root) == ("cpu", "io")
+    undone: list[tuple[str, ...]] = []
+    monkeypatch.setattr(ledger_module, "disable_controllers", undone.append)
+    ledger = Ledger("here", base)
+    ledger.create(Cgroup("job", root))
+    assert (root / "job").is_dir()
+    ledger.close()
+    assert undone == [("cpu", "io")]
+
+
+def test_disabling_controllers_writes_each(tmp_path: Path) -> None:
+    control = tmp_path / "cgroup.subtree_control"
+    control.write_text("cpu io memory")
+    disable_controllers(["io"], tmp_path)
+    assert control.read_text() == "-io"
+
+
+def test_version_1_has_no_controllers_to_enable(tmp_path: Path) -> None:
+    _v1(tmp_path)
+    assert missing_controllers(tmp_path) == ()

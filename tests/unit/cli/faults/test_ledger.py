@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from reveal_cli.faults.guard import guarded
 from reveal_cli.faults.ledger import MARK, Ledger, LedgerError, Undo, kill_marked, sweep
 
 
@@ -126,3 +128,46 @@ def test_marked_processes_are_found_and_killed() -> None:
         assert process.poll() is None
         kill_marked(name)
         assert process.wait(5) == -signal.SIGKILL
+
+
+_GUARDED = """
+import os, signal, sys
+from pathlib import Path
+from reveal_cli.faults.guard import guarded
+from reveal_cli.faults.ledger import Ledger, Undo
+base = Path(sys.argv[1])
+with guarded(base):
+    Ledger("here", base).add(Undo("write", (str(base / "setting"), "before")))
+    (base / "setting").write_text("fault")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_killed_run_is_undone_without_another_run(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", _GUARDED, str(tmp_path)]
+    # the guard shares the pipe: it ends with the guard
+    done = subprocess.run(command, stderr=subprocess.PIPE, timeout=30, check=False)
+    assert (done.returncode, done.stderr) == (-signal.SIGKILL, b"")
+    assert (tmp_path / "setting").read_text() == "before"
+
+
+def test_a_run_that_ends_ends_its_guard(tmp_path: Path) -> None:
+    with guarded(tmp_path):
+        Ledger("here", tmp_path).close()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can start a process of another user")
+def test_processes_of_another_user_are_left_alone() -> None:
+    name = f"test-owner-{os.getpid()}"
+    environment = {**os.environ, MARK: name}
+    command = [shutil.which("sleep") or "sleep", "60"]
+    other = subprocess.Popen(command, env=environment, user=65534, group=65534, extra_groups=[])
+    own = subprocess.Popen(command, env=environment)
+    try:
+        kill_marked(name)
+        assert own.wait(timeout=5) == -signal.SIGKILL
+        assert other.poll() is None
+    finally:
+        other.kill()
+        other.wait()
