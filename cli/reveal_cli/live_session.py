@@ -273,6 +273,8 @@ class LiveSession:
         self.state.restarts = collector.restarts
         if self._recording.problem:
             self._warn_once(self._recording.problem)
+        if (notice := self._recording.notice) and notice not in self.state.warnings:
+            self._warn(notice)
         self._check_connection(reader.connected)
 
     def _check_connection(self, connected: bool) -> None:

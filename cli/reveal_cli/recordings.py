@@ -22,17 +22,20 @@ from reveal_contract.recording import (
 from reveal_contract.subjects import Identity, SubjectsError, from_rows
 from reveal_contract.wire import Message, WireError, decode, gauges
 
+MOST_UNNAMED_BYTES = 512_000_000
+
 
 class Recording:
     """The recording of a running scan: in ``path``, or in a file without a name.
 
     A file without a name (its only link is a descriptor of this process) leaves nothing behind,
-    however the process ends.  Records that do not fit on a full disk are left out: ``problem``
-    describes the first such failure, ``left_out`` counts them.
+    however the process ends.  A scan without an end must not fill the temporary directory: such a
+    file ends at its limit, and ``notice`` says so.  Records that do not fit on a full disk are left
+    out: ``problem`` describes the first such failure, ``left_out`` counts them.
     """
 
     def __init__(self, path: Path | None) -> None:
-        self.problem = ""
+        self.problem = self.notice = ""
         self.left_out = 0
         self._name = str(path or "the temporary recording")
         self._unnamed: int | None = None
@@ -48,16 +51,19 @@ class Recording:
             raise CliError(f"cannot write {self._name}: {error.strerror}{remedy}") from None
 
     def message(self, data: bytes, table: ChannelTable) -> None:
-        with self._failures_counted():
-            self._writer.message(data, table)
+        if not self._is_full():
+            with self._failures_counted():
+                self._writer.message(data, table)
 
     def facts(self, facts: Facts) -> None:
-        with self._failures_counted():
-            self._writer.facts(facts.to_json())
+        if not self._is_full():
+            with self._failures_counted():
+                self._writer.facts(facts.to_json())
 
     def note(self, note: dict[str, Any]) -> None:
-        with self._failures_counted():
-            self._writer.note(note)
+        if not self._is_full():
+            with self._failures_counted():
+                self._writer.note(note)
 
     def close(self) -> None:
         with self._failures_counted():
@@ -74,6 +80,15 @@ class Recording:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+    def _is_full(self) -> bool:
+        if self._unnamed is None or self._writer.size < MOST_UNNAMED_BYTES:
+            return False
+        self.notice = self.notice or (
+            f"the temporary recording has reached {MOST_UNNAMED_BYTES / 1e6:.0f} MB: what follows"
+            " is judged second by second only; with --output DIR all of it is recorded"
+        )
+        return True
 
     @contextlib.contextmanager
     def _failures_counted(self) -> Iterator[None]:

@@ -68,6 +68,11 @@ class RecordingWriter:
         """Append facts, as ``Facts.to_json`` returns them."""
         self._put(b"F", facts)
 
+    @property
+    def size(self) -> int:
+        """Return the bytes written."""
+        return self._end
+
     def close(self) -> None:
         """Close the file."""
         self._file.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import math
 import os
 import sys
@@ -69,5 +70,6 @@ def _claim(path: Path) -> None:
 
 def _remove_empty(path: Path) -> None:
     """Remove a file without records, so that the next try can use its name."""
-    if path.stat().st_size <= len(MAGIC):
-        path.unlink()
+    with contextlib.suppress(OSError):  # read-only by now: the first error is the cause
+        if path.stat().st_size <= len(MAGIC):
+            path.unlink()

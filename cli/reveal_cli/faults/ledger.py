@@ -146,8 +146,9 @@ class Ledger:
         try:
             self.close_leftovers()
         finally:
-            self._path.unlink(missing_ok=True)
-            self._lock_path.unlink(missing_ok=True)
+            for path in (self._path, self._lock_path):
+                with contextlib.suppress(OSError):  # gone, or the disk is read-only by now
+                    path.unlink()
             os.close(self._lock)
             self._lock = -1
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from reveal_cli import recordings
 from reveal_cli.__main__ import main
 from reveal_cli.errors import ERROR, CliError
 from reveal_cli.recordings import Recording, Slices
@@ -34,6 +35,24 @@ def test_a_recording_without_a_name_is_read_back_and_leaves_no_file(
         assert [read.sequence for read, _ in slices] == [1, 2]
         assert slices.notes == [{"a": 1}]
         assert list(tmp_path.iterdir()) == []
+
+
+def test_a_recording_without_a_name_has_a_limit_and_keeps_its_beginning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recordings, "MOST_UNNAMED_BYTES", 10_000)
+    with Recording(None) as unnamed, Recording(tmp_path / "r.rvl") as named:
+        for sequence in range(500):
+            unnamed.message(wire(sequence), TABLE)
+            unnamed.note({"a": sequence})
+            named.message(wire(sequence), TABLE)
+        kept = [read.sequence for read, _ in Slices(unnamed.path)]
+        assert 0 < len(kept) < 400
+        assert kept == list(range(len(kept)))
+        assert unnamed.path.stat().st_size < 11_000
+        assert "with --output DIR all of it is recorded" in unnamed.notice
+        assert (unnamed.problem, unnamed.left_out, named.notice) == ("", 0, "")
+        assert len(list(Slices(named.path))) == 500
 
 
 def test_without_a_directory_for_temporary_files_the_error_is_a_sentence(
