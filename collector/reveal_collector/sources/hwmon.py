@@ -26,7 +26,8 @@ _SENSOR = re.compile(r"temp\d+_input\Z|power\d+_(average|input)\Z")
 _NOT_A_NAME = re.compile(r"[^A-Za-z0-9_.+-]+")
 _PACKAGE_LABEL = re.compile(r"Package id (\d+)\Z")
 _AMD = ("k10temp", "zenpower")
-_AMD_PACKAGE = ("Tctl", "Tdie")
+# Tctl controls the fans: some processors add an offset to it, and these have Tdie, too
+_CONTROL, _DIE = "Tctl", "Tdie"
 _PACKAGE, _CORE = "cpu.temperature.package", "cpu.temperature.core"
 # chip -> metric of its temperatures; all others are cpu.temperature.board
 _CHIPS = {
@@ -91,7 +92,7 @@ def column_of(sensor: Sensor) -> Channel:
         package = match[1] if match else str(sensor.order)
         return channel(_PACKAGE if match else _CORE, package, 1e-3)
     if sensor.chip in _AMD:
-        is_package = sensor.label in _AMD_PACKAGE
+        is_package = sensor.label in (_CONTROL, _DIE)
         return channel(_PACKAGE if is_package else _CORE, str(sensor.order), 1e-3)
     metric = _CHIPS.get(sensor.chip, "cpu.temperature.board")
     return channel(metric, f"{sensor.device}/{sensor.label}", 1e-3)
@@ -102,10 +103,12 @@ def _sensors(folder: Path) -> Iterator[Sensor]:
     for chip in sorted((folder / name for name in entries(folder)[0]), key=_device_path):
         name = read_text(chip / "name") or chip.name
         order = orders[name] = orders.get(name, -1) + 1
-        for path in _inputs(chip):
-            stem = path.name.partition("_")[0]
-            label = _plain(_label(chip, stem))
-            yield Sensor(path, name, order, _device(chip, name, order), label)
+        device = _device(chip, name, order)
+        found = {path: _plain(_label(chip, path.name.partition("_")[0])) for path in _inputs(chip)}
+        for path, label in found.items():
+            if name in _AMD and label == _CONTROL and _DIE in found.values():
+                continue
+            yield Sensor(path, name, order, device, label)
 
 
 def _inputs(chip: Path) -> list[Path]:

@@ -49,12 +49,16 @@ def add_coretemp(tree: Tree, machine: Machine) -> None:
         add_chip(tree, f"platform/coretemp.{socket}", "coretemp", files)
 
 
-def add_k10temp(tree: Tree, sockets: int = 1, dies: int = 8) -> None:
+def add_k10temp(tree: Tree, sockets: int = 1, dies: int = 8, offset: int = 0) -> None:
+    """One chip a package; with an ``offset`` (millidegrees) of Tctl the kernel has Tdie, too."""
     for socket in range(sockets):
         files: dict[str, Content | Moving] = {
             "temp1_label": "Tctl\n",
-            "temp1_input": swinging(55_000 + 1000 * socket, 2000),
+            "temp1_input": swinging(55_000 + 1000 * socket + offset, 2000),
         }
+        if offset:
+            files["temp2_label"] = "Tdie\n"
+            files["temp2_input"] = swinging(55_000 + 1000 * socket, 2000)
         for die in range(dies):
             files[f"temp{die + 3}_label"] = f"Tccd{die + 1}\n"
             files[f"temp{die + 3}_input"] = 48_000 + 250 * die

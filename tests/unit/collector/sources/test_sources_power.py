@@ -174,6 +174,13 @@ def test_package_and_core_temperatures_of_intel(server: Tree) -> None:
     )
 
 
+def test_the_offset_of_a_control_temperature_is_no_temperature(server: Tree) -> None:
+    sensors.add_k10temp(server, offset=27_000)
+    assert read(opened(hwmon.sources(server.roots), "hwmon")) == {
+        "cpu.temperature.package{0}": 53.0
+    }
+
+
 def test_packages_of_amd_are_numbered_by_the_order_of_their_devices(server: Tree) -> None:
     sensors.add_k10temp(server, sockets=2)
     assert read(opened(hwmon.sources(server.roots), "hwmon")) == {
