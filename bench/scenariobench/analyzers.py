@@ -18,6 +18,7 @@ from reveal_contract.names import analyzers_key, owner_key
 
 READY_S = 240.0  # the first start of a checkout compiles its loops
 _PR_SET_PDEATHSIG = 1
+_STUCK_S = 60.0
 _POLL_S = 0.02
 
 
@@ -53,6 +54,13 @@ class Analyzer:
     owner: str
     process: subprocess.Popen[bytes]
     log: Path
+
+    def sleeps(self) -> bool:
+        """Whether its loop waits for the next turn: it is in nanosleep (proc_pid_wchan(5))."""
+        try:
+            return "nanosleep" in Path(f"/proc/{self.process.pid}/wchan").read_text()
+        except OSError:
+            return False
 
     def require_alive(self) -> None:
         if self.process.poll() is not None:
@@ -134,6 +142,14 @@ class Analyzers:
             return self.client.zscore(key, analyzer.owner) is not None
 
         self._wait(analyzer, registered, READY_S, "register")
+
+    def wait_idle(self) -> None:
+        """Wait until the processes sleep before they read again.
+
+        What they read before is analyzed then, and its findings are written.
+        """
+        for analyzer in self.running:
+            self._wait(analyzer, analyzer.sleeps, _STUCK_S, "finish what it read")
 
     def _wait(
         self, analyzer: Analyzer, done: Callable[[], bool], seconds: float, what: str

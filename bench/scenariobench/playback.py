@@ -31,7 +31,6 @@ _MOVE_S = 60.0  # longest time until a shard moves to a second analyzer
 _SAVED_S = 9.0  # until a node whose name makes it early was saved once
 # where findings are timed to the second, and to two: before and after onset and end
 _OPENING_S, _ENDING_S = (1, 9), (2, 44)
-_JUDGED_S = 0.06  # from the read of a single slice to its findings, several times over
 
 
 @dataclass
@@ -138,8 +137,8 @@ class Playback:
         """Take the findings of a batch that was read; those of a single slice with its second."""
         for arm in self.arms:
             arm.stream.wait_delivered()
-        if len(batch) == 1:
-            time.sleep(_JUDGED_S)
+            if len(batch) == 1:
+                arm.analyzers.wait_idle()
         for arm in self.arms:
             arm.findings.poll(batch[-1].second)
             if len(batch) >= _BULK:

@@ -15,6 +15,7 @@ from reveal_contract.catalogue import find
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind
 from scenariobench.clip import Clip, Frame, table_of
+from scenariobench.cpu_time import CpuTime
 
 _SETTLED_S = 2  # seconds of a fault until its programs run as they go on running
 _RUN_S = (4, 12)  # seconds played in one direction before the order turns
@@ -201,6 +202,7 @@ class Layer:
         self._settle(base.table.fast, fast, plan.most_owed_fast)
         self._settle(base.table.slow, slow[None, :], plan.most_owed_slow)
         np.minimum(fast, plan.cap(base.fast, self.clip.tick_us), out=fast)
+        plan.cpu_time.fit(base.fast, fast, base.fast_missing, self.clip.tick_us)
         return Frame(
             plan.table,
             np.concatenate([fast, top.fast[:, plan.fast_new]], axis=1),
@@ -241,6 +243,7 @@ class _Plan(NamedTuple):
     most_owed_fast: Floats  # by channel of the base: a quiet second of it, below 0
     most_owed_slow: Floats
     pressure_ns: Floats  # scale of pressures, 0 for all other channels of the base
+    cpu_time: CpuTime
 
     def cap(self, base: NDArray[np.int64], tick_us: int) -> NDArray[np.int64]:
         """Return the most that a tick can count: nothing waits for longer than the tick lasts."""
@@ -290,6 +293,7 @@ def _plan(
         np.array([_most_owed(c, quiet.fast.get(c, 0.0) * 10) for c in base.fast]),
         np.array([_most_owed(c, quiet.slow.get(c, 0.0)) for c in base.slow]),
         np.array([c.scale if _is_pressure(c) else 0.0 for c in base.fast]),
+        CpuTime(base.fast),
     )  # fmt: skip
 
 

@@ -27,6 +27,7 @@ from reveal_contract.time_units import NS_PER_SECOND
 MOVED = 1.0  # weighted excess in spreads from which a column belongs to the harm of a case
 LONGEST_S = 24 * 3600
 GROWS_S = 5  # after the opening: what moves until then belongs to the case
+SYMPTOM_ABSENT_S = 15  # after which a signature is no symptom of this case any more
 Methods = tuple[Method, ...]
 Present = Mapping[CaseKey, SignatureMatch]
 
@@ -151,6 +152,13 @@ class Case:
                 self.episode.present_ns[key.rule] = verdict.start_ns
                 if key in sustained:
                     self.episode.add_matches([match])
+        # when it comes back later, it may have another cause
+        self.explained -= {key for key in self.explained if self._is_gone(key, verdict.start_ns)}
+
+    def _is_gone(self, key: CaseKey, now_ns: int) -> bool:
+        """Return whether a signature has been absent for long."""
+        last_ns = self.episode.present_ns.setdefault(key.rule, now_ns)
+        return now_ns - last_ns > SYMPTOM_ABSENT_S * NS_PER_SECOND
 
     def take(self, columns: Sequence[Column], plan: ColumnPlan, scores: CaseScores) -> None:
         """Add columns that moved with the case, and keep what was normal for them."""

@@ -16,6 +16,7 @@ from reveal_analyzer.episodes import attribution
 from reveal_analyzer.episodes.attribution import Attribution, EpisodeRecord
 from reveal_analyzer.episodes.case import GROWS_S, Case
 from reveal_analyzer.hypotheses.model import CertainSignature, HypothesisRule
+from reveal_analyzer.hypotheses.signatures import CaseKey, SignatureMatch
 from reveal_analyzer.subjects.history import SubjectHistory
 from reveal_contract.finding import Confidence, Pod, Subject
 from reveal_contract.metric import Subsystem
@@ -94,6 +95,14 @@ class Relations:
             if relation is not Relation.NONE:
                 return case, relation
         return None
+
+    def effects(self, case: Case, matches: Sequence[SignatureMatch]) -> set[CaseKey]:
+        """Return the signatures that the certain cause of a case explains."""
+        known = case.episode.matches
+        causes = [known[name].rule for name in sorted(case.rules) if name in known]
+        return {
+            match.key for match in matches if any(cause.explains(match.rule) for cause in causes)
+        }
 
     def is_culprit_back(self, case: Case) -> bool:
         """Return whether the culprit of a case has long been back at its level from before."""

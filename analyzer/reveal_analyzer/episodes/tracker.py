@@ -1,9 +1,10 @@
 """Open cases of one node: which second belongs to which case, what opens one, and when it ends.
 
 There is one case per cause.  Two things open a case: a certain signature that matches for as long
-as it asks, or a residual score above its threshold in 5 of 10 seconds.  The residual score is that
-of the columns that no open case accounts for.  A residual score above the threshold in 2 of 3
-seconds, or a signature that matches but not yet for long enough, is only *suspected*.
+as it asks, or a residual score above its threshold in 5 of 10 seconds, or far above it in 4 of 10.
+The residual score is that of the columns that no open case accounts for.  A residual score above
+the threshold in 2 of 3 seconds, or a signature that matches but not yet for long enough, is only
+*suspected*.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from reveal_analyzer.episodes.case import MOVED, Case, Present, own_metrics
 from reveal_analyzer.episodes.case_scores import CaseScores, Ratios
 from reveal_analyzer.episodes.episode import Episode, SecondVerdict
 from reveal_analyzer.episodes.lifecycle import LifecycleSettings, Observation
-from reveal_analyzer.episodes.relations import Relation, Relations
+from reveal_analyzer.episodes.relations import SYMPTOM_DELAY_S, Relation, Relations
 from reveal_analyzer.episodes.saved_cases import restore_all, save_all
 from reveal_analyzer.episodes.trace import ObservedSecond, only_of
 from reveal_analyzer.hypotheses.model import HypothesisRule
@@ -36,6 +37,8 @@ class TrackerSettings:
     """When a residual score is suspected and when it opens a case, in seconds."""
 
     need: int = 5  # above the threshold, of the last `of`: opened
+    need_far: int = 4  # the same of seconds far above it
+    far: float = 3.0  # times the threshold
     of: int = 10
     suspect: int = 2  # of the last `suspect_of`: suspected
     suspect_of: int = 3
@@ -51,9 +54,9 @@ class _RecentSecond:
     residual: Ratios
     unowned: Sequence[SignatureMatch]
 
-    def over(self) -> set[Subsystem]:
-        """Return the subsystems whose residual score is above its threshold."""
-        return {subsystem for subsystem, ratio in self.residual.items() if ratio > 1}
+    def over(self, times: float = 1.0) -> set[Subsystem]:
+        """Return the subsystems whose residual score is above its threshold, or far above."""
+        return {subsystem for subsystem, ratio in self.residual.items() if ratio > times}
 
     def subsystems(self) -> set[Subsystem]:
         """Return the subsystems in which something is anomalous that no case explains."""
@@ -95,6 +98,7 @@ class CaseTracker:
             return changes
         present = {match.key: match for match in verdict.present}
         changes += self._observe_all(recent, present)
+        self._take_effects(recent)
         self._subtract_claims([recent])
         changes += self._spread(recent)
         opened = self._open_signatures(recent) + self._open_score(recent)
@@ -151,6 +155,17 @@ class CaseTracker:
         ended = self._close()
         over = {id(case) for _, case in ended}
         return [(change, case) for change, case in changes if id(case) not in over] + ended
+
+    def _take_effects(self, recent: _RecentSecond) -> None:
+        """Add to young cases the signatures that they explain, before these hold.
+
+        One that flickers at its threshold from the onset on may hold minutes later.
+        """
+        for case in self.open:
+            age_ns = recent.verdict.start_ns - case.episode.first_ns
+            if case.is_active and age_ns <= SYMPTOM_DELAY_S * NS_PER_SECOND:
+                unowned = [m for m in recent.verdict.present if not self._is_owned(m)]
+                case.explained |= self._relations.effects(case, unowned)
 
     def _spread(self, recent: _RecentSecond) -> list[CaseChange]:
         """Add to open cases the subsystems whose score is only that of their claims."""
@@ -256,8 +271,12 @@ class CaseTracker:
     def _open_score(self, recent: _RecentSecond) -> list[CaseChange]:
         """Open or extend a case if the residual score was too high for long enough."""
         over = recent.over()
+        if not over:
+            return []
         above = sum(1 for each in self._recent if each.over() & over)
-        return self._open(recent, over) if over and above >= self._settings.need else []
+        far = sum(1 for each in self._recent if each.over(self._settings.far) & over)
+        enough = above >= self._settings.need or far >= self._settings.need_far
+        return self._open(recent, over) if enough else []
 
     def _open(
         self, recent: _RecentSecond, subsystems: set[Subsystem], match: SignatureMatch | None = None

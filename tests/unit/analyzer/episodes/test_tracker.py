@@ -95,13 +95,18 @@ class Clock:
         sustained: Iterable[SignatureMatch] = (),
         moved: Mapping[str, float] | None = None,
         unobserved: bool = False,
+        present: Iterable[SignatureMatch] = (),
     ) -> list[CaseChange]:
-        """Run seconds; without ``moved`` one column of each subsystem explains its ratio."""
+        """Run seconds; without ``moved`` one column of each subsystem explains its ratio.
+
+        ``present`` match, but not for long enough yet.
+        """
         if moved is None:
             moved = {OF[subsystem]: 10 * ratio for subsystem, ratio in ratios.items()}
         changes: list[CaseChange] = []
         for _ in range(seconds):
-            found = self._push(ratios, list(sustained), weights(moved), unobserved)
+            matches = list(sustained), [*sustained, *present]
+            found = self._push(ratios, matches, weights(moved), unobserved)
             self.log += [(self.second, change.value, c.episode.subsystem) for change, c in found]
             changes += found
             self.second += 1
@@ -110,7 +115,7 @@ class Clock:
     def _push(
         self,
         ratios: Mapping[Subsystem, float],
-        matches: list[SignatureMatch],
+        matches: tuple[list[SignatureMatch], list[SignatureMatch]],
         weighted: Floats,
         unobserved: bool,
     ) -> list[CaseChange]:
@@ -120,7 +125,7 @@ class Clock:
         observed = ObservedSecond(
             start_ns, PLAN, np.ones(WIDTH), excess, weighted, np.zeros(WIDTH), missing
         )
-        return self.tracker.update(SecondVerdict(start_ns, ratios, matches, matches), observed)
+        return self.tracker.update(SecondVerdict(start_ns, ratios, *matches), observed)
 
     def changes_of(self, change: FindingChange) -> list[tuple[int, Subsystem]]:
         return [(second, where) for second, name, where in self.log if name == change.value]
@@ -135,11 +140,21 @@ def match_of(rule: str, metric: str, instance: str = "") -> SignatureMatch:
     return SignatureMatch(RULES[rule], columns, instance, 1.0)
 
 
+THROTTLED = SignatureMatch(RULES["CPUQuotaThrottling"], (), "a", 5e8)
+LOSS = match_of("PacketLoss", RETRANSMITTED)
+
+
 def test_a_score_above_its_threshold_is_suspected_then_opened_then_resolved() -> None:
     clock = Clock()
     clock.run(6, {CPU: 2.0})
     clock.run(15)
     assert clock.log == [(1, "Suspected", CPU), (4, "Opened", CPU), (15, "Resolved", CPU)]
+
+
+def test_a_score_far_above_its_threshold_needs_fewer_seconds() -> None:
+    clock = Clock()
+    clock.run(5, {CPU: 4.0})
+    assert clock.changes_of(FindingChange.OPENED) == [(3, CPU)]
 
 
 def test_a_score_equal_to_its_threshold_is_not_anomalous() -> None:
@@ -271,10 +286,27 @@ def test_a_symptom_follows_its_cause_within_seconds() -> None:
     assert late.changes_of(FindingChange.OPENED) == [(0, CPU), (300, NETWORK)]
 
 
+def test_a_symptom_that_comes_and_goes_from_the_onset_on_belongs_to_its_cause() -> None:
+    throttled, loss, clock = THROTTLED, LOSS, Clock(RULES.values())
+    clock.run(2, sustained=[throttled])
+    for _ in range(5):
+        clock.run(1, sustained=[throttled], present=[loss])
+        clock.run(9, sustained=[throttled])
+    clock.run(5, sustained=[throttled, loss])
+    assert clock.changes_of(FindingChange.OPENED) == [(0, CPU)]
+
+
+def test_a_symptom_that_was_absent_for_long_has_another_cause_when_it_comes_back() -> None:
+    throttled, loss, clock = THROTTLED, LOSS, Clock(RULES.values())
+    clock.run(2, sustained=[throttled])
+    clock.run(5, sustained=[throttled, loss])
+    clock.run(60, sustained=[throttled])
+    clock.run(5, sustained=[throttled, loss])
+    assert clock.changes_of(FindingChange.OPENED) == [(0, CPU), (67, NETWORK)]
+
+
 def test_the_signature_of_a_symptom_outlives_its_cause_as_a_case_of_its_own() -> None:
-    throttled = SignatureMatch(RULES["CPUQuotaThrottling"], (), "a", 5e8)
-    loss = match_of("PacketLoss", RETRANSMITTED)
-    clock = Clock(RULES.values())
+    throttled, loss, clock = THROTTLED, LOSS, Clock(RULES.values())
     clock.run(10, sustained=[throttled])
     clock.run(5, sustained=[throttled, loss])
     clock.run(30, sustained=[loss])
