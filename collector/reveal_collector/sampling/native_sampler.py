@@ -234,8 +234,7 @@ class NativeSampler(Sampler):
         if reads is not None and reads.due == taken.due:
             _merge(view, taken, reads)
         if taken.lateness:
-            sequence = (taken.due - self._phase) // NS_PER_SECOND
-            self.counts.sequence = sequence
+            sequence = self.counts.sequence = self._numbers.of(taken.due)
             self._deliver(
                 RawSlice(sequence, taken.start_ns, view.table, taken.fast, slow, taken.lateness)
             )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from reveal_collector.kernel.scheduling import prefer_real_time
 from reveal_collector.readers.raw_slice import MISSING, RawSlice, gather
 from reveal_collector.readers.source import Source
-from reveal_collector.sampling.clock import Clock, SystemClock, phase_ns
+from reveal_collector.sampling.clock import Clock, SliceNumbers, SystemClock, phase_ns
 from reveal_collector.sampling.feed import SAMPLES, Feed, ThreadReplaced
 from reveal_collector.sampling.rare_feed import RareFeed
 from reveal_collector.sampling.rare_lane import RareLane
@@ -52,7 +52,7 @@ class Sampler:
     The rare lane reads its feeds in a thread of its own; the sampler takes their last values while
     they are recent.
     The sequence of a slice is its number on the monotonic grid since boot: it increases over
-    restarts of the collector, and a standstill of the host shows as a gap.
+    restarts of the collector, and a standstill or a suspension of the host shows as a gap.
     """
 
     def __init__(
@@ -73,6 +73,7 @@ class Sampler:
         self._ticks = NS_PER_SECOND // period_ns
         self._phase = phase_ns(node, period_ns)
         self._clock = clock or SystemClock()
+        self._numbers = SliceNumbers(self._clock, self._phase)
         feeds = [Feed(source) for source in sources]
         feeds += [Feed(source, absent=True) for source in absent]
         self.feeds = feeds
@@ -202,7 +203,7 @@ class Sampler:
         now = self._clock.monotonic()
         for rare in self._rare:
             gather(row, rare.latest_values(now))
-        sequence = self.counts.sequence = (due - self._phase) // NS_PER_SECOND
+        sequence = self.counts.sequence = self._numbers.of(due)
         self._deliver(RawSlice(sequence, start_ns, self._table, rows.fast, row, rows.lateness))
 
     def _update_table(self) -> None:

@@ -47,6 +47,9 @@ class TreeClock:
     def wall(self) -> int:
         return 1_760_000_000 * NS_PER_SECOND + self.now
 
+    def suspended(self) -> int:
+        return 0
+
     def sleep_until(self, monotonic_ns: int) -> None:
         self.now = max(self.now, monotonic_ns)
         passed = self.now // 1_000_000 - 3_600_000 - (self._tree.now.time - self._begun)

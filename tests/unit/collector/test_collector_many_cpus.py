@@ -43,6 +43,9 @@ class Working:
     def wall(self) -> int:
         return self.now
 
+    def suspended(self) -> int:
+        return 0
+
     def sleep_until(self, monotonic_ns: int) -> None:
         while self.now + 100_000_000 <= monotonic_ns:
             self.now += 100_000_000

@@ -26,12 +26,16 @@ class HandClock:
     def __init__(self) -> None:
         self.now, self.epoch = 5 * SECOND, 1_700_000_000 * SECOND
         self.delay: Callable[[int], int] = lambda due: 0
+        self.asleep = 3 * SECOND // 2  # before the collector began
 
     def monotonic(self) -> int:
         return self.now
 
     def wall(self) -> int:
         return self.epoch + self.now
+
+    def suspended(self) -> int:
+        return self.asleep
 
     def sleep_until(self, monotonic_ns: int) -> None:
         self.now = max(self.now, monotonic_ns + self.delay(monotonic_ns))
@@ -160,6 +164,20 @@ def test_a_standstill_is_a_gap_in_the_sequence() -> None:
     assert after.sequence - before.sequence == 61
     assert bench.sampler.counts.skipped_slices == 60
     assert None not in column(after, 0)
+
+
+def test_a_suspension_is_a_gap_in_the_sequence_and_no_step_of_the_clock() -> None:
+    bench = Bench(FakeSource("f"))
+    first = bench.slice()
+    bench.clock.asleep += 3600 * SECOND
+    bench.clock.epoch += 3600 * SECOND
+    after = bench.slice()
+    assert after.start_ns - first.start_ns == 3601 * SECOND
+    assert after.sequence - first.sequence == 3601
+    for wobble in (-1000, 1000, SECOND // 2, -SECOND // 2):  # the clocks are not read at once
+        bench.clock.asleep += wobble
+        assert bench.slice().sequence == after.sequence + 1
+        after = bench.slices[-1]
 
 
 def test_a_step_of_the_wall_clock_moves_stamps_and_nothing_else() -> None:
