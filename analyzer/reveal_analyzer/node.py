@@ -24,7 +24,7 @@ from reveal_analyzer.live.job_starts import JobStarts
 from reveal_analyzer.live.score import OPTIONAL, LiveScore, Scored
 from reveal_analyzer.live.settings import live_settings
 from reveal_analyzer.paper.fit_budget import FitBudget
-from reveal_analyzer.paper.methods import PaperMethods
+from reveal_analyzer.paper.methods import PaperMethods, WindowSettings
 from reveal_analyzer.paper.mode import PaperMode
 from reveal_analyzer.selection.applied import NO_SELECTION, AppliedSelection
 from reveal_analyzer.state.codec import SectionPath
@@ -35,6 +35,7 @@ from reveal_analyzer.subjects.history import SubjectHistory
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.finding import FindingUpdate, Method
 from reveal_contract.metric import Subsystem
+from reveal_contract.sensitivity import SENSITIVITIES
 from reveal_contract.settings import AnalyzerSettings
 from reveal_contract.time_units import NS_PER_SECOND
 from reveal_contract.wire import Message
@@ -96,9 +97,8 @@ class NodeAnalyzer:
         self._signatures = SignatureMatcher(rules)
         self._selection = selection
         ignored = selection.excludes(leave_out)
-        self._methods = PaperMethods(
-            settings.window_seconds, settings.warmup_seconds, ignored, fit_budget
-        )
+        windows = window_settings(settings)
+        self._methods = PaperMethods(windows, ignored, fit_budget)
         self._history = SubjectHistory(subjects)
         self._job_starts = JobStarts()
         self._discards = Discards()
@@ -106,7 +106,9 @@ class NodeAnalyzer:
             node, rules, self._history, self._agreeing, selection, self._live
         )
         self._jobs = JobMonitor(node, rules, self._history, leave_out)
-        self._paper = PaperMode(node, settings.warmup_seconds) if settings.mode == "paper" else None
+        self._paper: PaperMode | None = None
+        if settings.mode == "paper":
+            self._paper = PaperMode(node, windows, rules, self._history)
         self._scored = Scored(ready=False)
         self._clock = ClockSteps()
         self._last: tuple[bytes, int] | None = None
@@ -171,7 +173,13 @@ class NodeAnalyzer:
         """Return the parts whose state is saved, in the order in which they are restored."""
         parts: dict[str, Stateful] = {"clock": self._clock, "job_starts": self._job_starts}
         if self._paper:  # the others do not run: what they knew would be outdated later
-            return {**parts, "live": self._live, "paper": self._paper, "minute": self.minutes}
+            return {
+                **parts,
+                "live": self._live,
+                "signatures": self._signatures,
+                "paper": self._paper,
+                "minute": self.minutes,
+            }
         return {
             **parts,
             "jobs": self._jobs,
@@ -183,7 +191,7 @@ class NodeAnalyzer:
 
     @property
     def learning(self) -> bool:
-        """Whether the warm-up lasts: only certain signatures open findings, in paper mode none."""
+        """Whether the warm-up lasts: only certain signatures open findings."""
         return not self._methods.ready if self._paper else self._live.learning
 
     def status(self) -> Status:
@@ -223,7 +231,9 @@ class NodeAnalyzer:
         suppressed = self._job_starts.push(second) | self._discards.push(second)
         self._scored = scored = live.score(
             second,
-            alarm=bool(matches.present) or self._jobs.slower or self._findings.any_open,
+            alarm=bool(matches.present)
+            or self._jobs.slower
+            or (self._paper or self._findings).any_open,
             alarmed={match.rule.subsystem for match in matches.present},
             opened=self._findings.opened,
             suppressed=suppressed,
@@ -232,23 +242,28 @@ class NodeAnalyzer:
         if live.learning:
             self._load = warmup_load(self._load, live.age, second)
         if self._paper:
-            return self._paper.update(second.start_ns, self._methods.verdict())
+            judged = self._methods.verdict() if self._methods.window_ends else None
+            this = observed(second, scored, baseline)
+            return self._paper.update(second.start_ns, judged, matches, this, self._highest(second))
         over = scored.over if scored.ready else {}
         verdict = SecondVerdict(second.start_ns, over, matches.sustained, matches.present)
         return self._findings.update(verdict, observed(second, scored, baseline))
 
     def _match_signatures(self, second: Second) -> Matches:
         """Match the certain signatures; in the warm-up none compares with a baseline."""
-        live = self._live
-        if live.learning or live.ranges is None:
-            highest = np.full(len(second.plan.columns), np.inf)
-        else:
-            highest = live.highest()
+        highest = self._highest(second)
         inputs = ConditionInputs(
-            second.values, highest, live.cpus, second.channels, second.start_ns
+            second.values, highest, self._live.cpus, second.channels, second.start_ns
         )
-        kept = self._findings.kept_highest(second.plan, highest) if self._findings.any_open else {}
+        findings = self._paper or self._findings
+        kept = findings.kept_highest(second.plan, highest) if findings.any_open else {}
         return self._signatures.match(second.plan, inputs, kept)
+
+    def _highest(self, second: Second) -> Floats:
+        """Return the highest level that was normal for each column; infinite in the warm-up."""
+        if self._live.learning or self._live.ranges is None:
+            return np.full(len(second.plan.columns), np.inf)
+        return self._live.highest()
 
     def _periods(self) -> dict[str, float]:
         """Return the current step times of the jobs, in seconds, if they can be trusted."""
@@ -258,6 +273,17 @@ class NodeAnalyzer:
     def _agreeing(self) -> tuple[Method, ...]:
         verdict = self._methods.verdict()
         return verdict.as_methods() if verdict else ()
+
+
+def window_settings(settings: AnalyzerSettings) -> WindowSettings:
+    """Return the windows of the paper's detectors; only where they decide sensitivity counts."""
+    sensitivity = settings.sensitivity if settings.mode == "paper" else "Low"
+    return WindowSettings(
+        settings.window_seconds,
+        settings.stride_seconds,
+        settings.warmup_seconds,
+        round(1.0 - SENSITIVITIES[sensitivity].quantile, 9),
+    )
 
 
 def observed(second: Second, scored: Scored, baseline: Floats) -> ObservedSecond:

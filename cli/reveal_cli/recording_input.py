@@ -122,14 +122,19 @@ def _settings(arguments: argparse.Namespace) -> AnalyzerSettings:
             " paper",
             USAGE,
         )
-    if arguments.stride is not None and _nanoseconds(arguments.stride) != NS_PER_SECOND:
-        raise CliError("--stride of a recording is 1s: it is judged slice by slice", USAGE)
-    if arguments.window is None:
-        return analyzer_settings(arguments)
-    window, rest = divmod(_nanoseconds(arguments.window), NS_PER_SECOND)
+    lengths = {
+        f"{flag}Seconds": _whole_seconds(flag, length)
+        for flag in ("window", "stride")
+        if (length := getattr(arguments, flag)) is not None
+    }
+    return analyzer_settings(arguments, **lengths)
+
+
+def _whole_seconds(flag: str, length: Length) -> int:
+    seconds, rest = divmod(_nanoseconds(length), NS_PER_SECOND)
     if rest:
-        raise CliError("--window of a recording must be whole seconds: slices are 1s long", USAGE)
-    return analyzer_settings(arguments, windowSeconds=window)
+        raise CliError(f"--{flag} of a recording must be whole seconds: slices are 1s long", USAGE)
+    return seconds
 
 
 def _nanoseconds(length: Length) -> int:

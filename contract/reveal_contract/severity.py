@@ -13,7 +13,7 @@ from reveal_contract.finding import Severity
 _HIGH_SCORE, _MEDIUM_SCORE = 4.0, 2.0
 # percent by which the steps of a job take longer
 _CRITICAL_SLOWDOWN, _HIGH_SLOWDOWN, _MEDIUM_SLOWDOWN = 30.0, 15.0, 5.0
-_ALL_DETECTORS = 3  # the detectors of the paper
+_ALL_DETECTORS, _MOST_DETECTORS = 3, 2  # of the paper
 
 
 def of_score(ratio: float) -> Severity:
@@ -34,9 +34,18 @@ def of_episode(ratio: float, certain: Sequence[Severity]) -> Severity:
     return max(severities, key=lambda severity: severity.rank)
 
 
-def of_detectors(agreeing: int) -> Severity:
-    """Return the severity of an alarm on which ``agreeing`` of the paper's detectors agree."""
-    return Severity.HIGH if agreeing >= _ALL_DETECTORS else Severity.MEDIUM
+def of_agreement(agreeing: int, certain: Sequence[Severity]) -> Severity:
+    """Return the severity of an episode of Paper mode.
+
+    ``agreeing`` of the paper's detectors agree; ``certain`` holds the severities of the signatures
+    that match.  The vote alone is High or Medium; without a vote the signatures decide.
+    """
+    severities = list(certain)
+    if agreeing >= _ALL_DETECTORS:
+        severities.append(Severity.HIGH)
+    elif agreeing >= _MOST_DETECTORS or not certain:
+        severities.append(Severity.MEDIUM)
+    return max(severities, key=lambda severity: severity.rank)
 
 
 def of_slowdown(percent: float, *, resumed: bool = False) -> Severity:

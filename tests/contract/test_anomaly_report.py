@@ -21,7 +21,7 @@ from reveal_contract.finding import (
     Severity,
     State,
 )
-from reveal_contract.kube.anomaly_report import MAX_BYTES, ReportOwner, report
+from reveal_contract.kube.anomaly_report import MAX_BYTES, ReportOwner, WindowLengths, report
 from reveal_contract.kube.names import REPORTS
 from reveal_contract.kube.report_parser import parse_report
 from reveal_contract.metric import Subsystem
@@ -102,11 +102,14 @@ def test_a_setting_has_no_windows() -> None:
     assert "windows" not in result.status
 
 
-def test_a_stride_of_two_seconds_has_half_the_windows() -> None:
-    result = report(finding(last_observed_ns=START_NS + 60 * SECOND), "p", 1, stride_seconds=2)
-    assert result.status["windows"]["count"] == 30
-    assert result.refreshed(START_NS + 120 * SECOND, 2).status["windows"] == {
-        "count": 60, "firstTime": "2023-11-14T22:13:20.123Z",
+def test_windows_are_those_within_the_time() -> None:
+    """Each second, or windows of 6 s that begin 2 s apart: 0 to 6, 2 to 8, ..., 54 to 60."""
+    minute = finding(last_observed_ns=START_NS + 60 * SECOND)
+    assert report(minute, "p", 1).status["windows"]["count"] == 60
+    result = report(minute, "p", 1, WindowLengths(6, 2))
+    assert result.status["windows"]["count"] == 28
+    assert result.refreshed(START_NS + 120 * SECOND, WindowLengths(6, 2)).status["windows"] == {
+        "count": 58, "firstTime": "2023-11-14T22:13:20.123Z",
         "lastTime": "2023-11-14T22:15:20.123Z",
     }  # fmt: skip
 

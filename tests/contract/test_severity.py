@@ -30,7 +30,14 @@ def test_a_score_below_its_threshold_does_not_raise_a_signature() -> None:
 
 
 def test_only_all_three_detectors_make_an_alarm_high() -> None:
-    assert [severity.of_detectors(number) for number in (2, 3)] == [MEDIUM, HIGH]
+    assert [severity.of_agreement(number, ()) for number in (2, 3)] == [MEDIUM, HIGH]
+    assert [severity.of_agreement(number, [LOW]) for number in (0, 1, 2, 3)] == [
+        LOW,
+        LOW,
+        MEDIUM,
+        HIGH,
+    ]
+    assert severity.of_agreement(2, [LOW, CRITICAL]) is CRITICAL
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, Self
 
+import numpy as np
 from numpy.typing import NDArray
 
 from reveal_analyzer.arrays import Floats, Floats32
+from reveal_analyzer.detectors.still_features import StillFeatures
 from reveal_analyzer.kernels.scaler import Scaler
 
 Arrays = dict[str, NDArray[Any]]
@@ -21,7 +23,8 @@ class ScaledDetector(ABC):
     Contributions (n, features) are what each feature adds to the score, as each detector defines.
 
     The ``*_scaled`` methods take z-scores of ``scaler_`` (n, kept features), so that detectors with
-    the same reference scale each window once (``paper_detectors``).
+    the same reference scale each window once (``paper_detectors``).  The ``*_moved`` methods take
+    the distances (n, still features) of ``StillFeatures`` beside the scores (n,) of the others.
     """
 
     def __init__(self, *, clip: float = 8.0) -> None:
@@ -29,14 +32,32 @@ class ScaledDetector(ABC):
 
     def fit(self, windows: Floats) -> Self:
         self.scaler_ = Scaler(clip=self.clip).fit(windows)
+        self.still_ = StillFeatures.of(self.scaler_)
         return self.fit_scaled(self.scaler_.transform(windows))
 
     def score(self, windows: Floats) -> Floats:
-        return self.score_scaled(self.scaler_.transform(windows))
+        scores = self.score_scaled(self.scaler_.transform(windows))
+        return self.with_moved(scores, self.still_.distances(windows), self.scaler_.kept_.size)
 
     def contributions(self, windows: Floats) -> Floats:
-        scaled = self.scaler_.transform(windows)
-        return self.scaler_.widen(self.contributions_scaled(scaled))
+        scaled, moved = self.scaler_.transform(windows), self.still_.distances(windows)
+        wide = self.scaler_.widen(self.contributions_scaled(scaled))
+        scores, kept = self.score_scaled(scaled), self.scaler_.kept_.size
+        wide[:, self.still_.columns] = self.contributions_moved(scores, moved, kept)
+        return wide
+
+    def with_moved(self, scores: Floats, moved: Floats, kept: float) -> Floats:
+        """Return the scores of windows with what moved in them.
+
+        ``kept`` is the number of features that the scores are of.  Scores of windows in which
+        nothing moved stay as they are.
+        """
+        any_moved = np.flatnonzero(moved.any(axis=1))
+        if not any_moved.size:
+            return scores
+        result = scores.copy()
+        result[any_moved] = self.score_moved(scores[any_moved], moved[any_moved], kept)
+        return result
 
     @abstractmethod
     def fit_scaled(self, scaled: Floats32) -> Self: ...
@@ -46,6 +67,14 @@ class ScaledDetector(ABC):
 
     @abstractmethod
     def contributions_scaled(self, scaled: Floats32) -> Floats: ...
+
+    @abstractmethod
+    def score_moved(self, scores: Floats, moved: Floats, kept: float) -> Floats:
+        """Return the scores of windows with features that moved."""
+
+    @abstractmethod
+    def contributions_moved(self, scores: Floats, moved: Floats, kept: float) -> Floats:
+        """Return what each still feature adds to the score, (n, still features)."""
 
     @abstractmethod
     def to_arrays(self) -> Arrays:

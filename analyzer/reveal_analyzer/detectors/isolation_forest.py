@@ -8,8 +8,11 @@ import numpy as np
 
 from reveal_analyzer.arrays import Floats, Floats32
 from reveal_analyzer.detectors.base import Arrays, ScaledDetector
+from reveal_analyzer.detectors.still_features import MOST
 from reveal_analyzer.kernels import backend
 from reveal_analyzer.kernels.forest import Forest, flatten, trivial
+
+_CERTAIN = 1e-9  # a share of 1 less this: its logarithm is finite
 
 
 def preload() -> None:
@@ -66,6 +69,24 @@ class IsolationForest(ScaledDetector):
             np.add.at(out, (rows, feature[above]), fall)
         return out
 
+    def score_moved(self, scores: Floats, moved: Floats, kept: float) -> Floats:
+        """Return the scores of trees that choose among all features at each split.
+
+        A split on a feature that moved separates the window from the whole reference at once, as
+        the reference has one value there.  Each split finds one with the same probability, so the
+        expected depth is that of a geometric distribution that ends at the depth without them.
+        """
+        trees, scale = self.forest_.trees, self.forest_.scale
+        shorter = _shortened(-np.log2(scores) * scale / trees, _share_moved(moved, kept))
+        return np.asarray(2.0 ** (-shorter * trees / scale))
+
+    def contributions_moved(self, scores: Floats, moved: Floats, kept: float) -> Floats:
+        trees, scale = self.forest_.trees, self.forest_.scale
+        depth = -np.log2(scores) * scale / trees
+        saved = trees * (depth - _shortened(depth, _share_moved(moved, kept)))
+        whole = np.maximum(np.abs(moved).sum(1), np.finfo(np.float64).tiny)
+        return np.asarray(np.abs(moved) * (saved / whole)[:, None])
+
     def to_arrays(self) -> Arrays:
         forest = self.forest_
         empty = np.zeros(0)
@@ -94,3 +115,14 @@ class IsolationForest(ScaledDetector):
             scale=float(arrays["scale"]),
         )
         return self
+
+
+def _share_moved(moved: Floats, kept: float) -> Floats:
+    """Return the probability that a split chooses a feature that moved, (n,)."""
+    return np.asarray(np.abs(moved).sum(1) / MOST / max(1.0, kept + moved.shape[1]))
+
+
+def _shortened(depth: Floats, share: Floats) -> Floats:
+    """Return the expected depth if each split ends the path with a probability of ``share``."""
+    some = np.clip(share, np.finfo(np.float64).tiny, 1.0 - _CERTAIN)
+    return np.asarray(np.where(share > 0, -np.expm1(depth * np.log1p(-some)) / some, depth))

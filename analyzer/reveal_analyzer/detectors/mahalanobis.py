@@ -45,6 +45,16 @@ class Mahalanobis(ScaledDetector):
         back = self._project(scaled) @ self.whitening_.T
         return np.asarray((scaled - self.center_) * back, np.float64)
 
+    def score_moved(self, scores: Floats, moved: Floats, kept: float) -> Floats:
+        """Return the distance in the components and the features that moved.
+
+        What stood still is part of no component: each such feature is an axis of its own.
+        """
+        return np.asarray(np.sqrt(scores**2 + (moved**2).sum(1)))
+
+    def contributions_moved(self, scores: Floats, moved: Floats, kept: float) -> Floats:
+        return np.asarray(moved**2)
+
     def to_arrays(self) -> Arrays:
         return {"whitening": self.whitening_, "offset": self.offset_, "centre": self.center_}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from reveal_analyzer.arrays import Floats
 from reveal_analyzer.detectors.base import Arrays, ScaledDetector
 from reveal_analyzer.detectors.registry import METHODS, new_detectors
+from reveal_analyzer.detectors.still_features import StillFeatures
 from reveal_analyzer.detectors.threshold import Threshold, time_folds, validation_threshold
 from reveal_analyzer.kernels import backend
 from reveal_analyzer.kernels.scaler import Scaler
 
-SCHEMA = 1
+SCHEMA = 2
 MIN_WINDOWS = 30
 
 
@@ -56,6 +57,14 @@ class MethodScores:
         return sum(method.agrees for method in self.methods)
 
 
+class _Window(NamedTuple):
+    """One window: its features, how far still ones moved, and its scores without these."""
+
+    features: Floats
+    moved: Floats
+    scores: Floats
+
+
 class PaperDetectors:
     """Fits the three detectors on a reference of windows and scores others, deterministically.
 
@@ -85,10 +94,17 @@ class PaperDetectors:
         self.top = top
         self.random_state = random_state
 
-    def fit(self, windows: Floats, times: NDArray[np.integer] | None = None) -> Self:
+    def fit(
+        self,
+        windows: Floats,
+        times: NDArray[np.integer] | None = None,
+        units: Floats | None = None,
+    ) -> Self:
         """Learn from windows (n >= 30, features); ``times`` in strides, consecutive if not given.
 
-        ``baseline_`` is the mean of every feature, NaN where it was never known.
+        ``baseline_`` is the mean of every feature, NaN where it was never known.  ``units`` are
+        the changes of features without variance that count as one spread.  Only those that stood
+        still in the whole reference count: thresholds are of the varied features alone.
         """
         if len(windows) < MIN_WINDOWS:
             raise ValueError(f"a reference takes {MIN_WINDOWS} windows or more, not {len(windows)}")
@@ -104,15 +120,26 @@ class PaperDetectors:
         ]
         self.folds_ = folds
         self.baseline_ = _known_mean(windows)
+        self.still_ = StillFeatures.of(Scaler().fit(windows), units)
         return self
 
     def judge(self, windows: Floats) -> list[MethodScores]:
         """Return the scores of each method for each window (n, features)."""
         scores = np.mean([fold.scores(windows) for fold in self.folds_], axis=0)
-        return [
-            self._scored(windows[index : index + 1], scores[:, index].tolist())
-            for index in range(len(windows))
+        moved = self.still_.distances(windows)
+        whole = [
+            detector.with_moved(score, moved, self._kept)
+            for detector, score in zip(self.folds_[0].detectors, scores, strict=True)
         ]
+        return [
+            self._scored(_Window(windows[row], moved[row], scores[:, row]), [s[row] for s in whole])
+            for row in range(len(windows))
+        ]
+
+    @property
+    def _kept(self) -> float:
+        """Mean number of varied features of the folds."""
+        return float(np.mean([fold.scaler.kept_.size for fold in self.folds_]))
 
     def save(self, path: Path, layout: str = "") -> None:
         """Write the model as arrays (npz), completely or not at all.
@@ -125,6 +152,9 @@ class PaperDetectors:
             "members": np.array(len(self.folds_)),
             "baseline": self.baseline_,
             "thresholds": np.array([[each.value, each.center] for each in self.thresholds_]),
+            "still.columns": self.still_.columns,
+            "still.values": self.still_.values,
+            "still.units": self.still_.units,
         }
         for number, fold in enumerate(self.folds_):
             arrays |= with_prefix(str(number), fold.to_arrays())
@@ -143,21 +173,30 @@ class PaperDetectors:
             raise ModelError(f"{path}: not a usable model of detectors: {error}") from None
         return self
 
-    def _scored(self, window: Floats, scores: list[float]) -> MethodScores:
+    def _scored(self, window: _Window, scores: list[float]) -> MethodScores:
         each = enumerate(zip(scores, self.thresholds_, strict=True))
         return MethodScores(
-            tuple(self._method(method, score, limit, window) for method, (score, limit) in each)
+            tuple(
+                self._method(method, float(score), limit, window) for method, (score, limit) in each
+            )
         )
 
-    def _method(self, method: int, score: float, limit: Threshold, window: Floats) -> MethodScore:
+    def _method(self, method: int, score: float, limit: Threshold, window: _Window) -> MethodScore:
         agrees = score > limit.value
         top = self._top(method, window) if agrees else ()
         return MethodScore(METHODS[method], score, limit.value, agrees, limit.percent(score), top)
 
-    def _top(self, method: int, window: Floats) -> tuple[Contribution, ...]:
+    def _top(self, method: int, window: _Window) -> tuple[Contribution, ...]:
         """Return the columns that contribute most, as shares of all contributions."""
-        each = [fold.contributions(method, window)[0] for fold in self.folds_]
+        each = [fold.contributions(method, window.features[None])[0] for fold in self.folds_]
         positive = np.maximum(np.mean(each, axis=0), 0.0)
+        positive[self.still_.columns] = (
+            self.folds_[0]
+            .detectors[method]
+            .contributions_moved(
+                window.scores[method : method + 1], window.moved[None], self._kept
+            )[0]
+        )
         count = min(self.top, int(np.count_nonzero(positive)))
         if not count:
             return ()
@@ -180,6 +219,7 @@ class PaperDetectors:
             raise ValueError(f"it has {count} members and {len(thresholds)} thresholds")
         if {(fold.scaler.features_,) for fold in folds} != {arrays["baseline"].shape}:
             raise ValueError("its members are not of one width")
+        self.still_ = _still(arrays, arrays["baseline"].size)
         self.folds_, self.thresholds_, self.baseline_ = folds, thresholds, arrays["baseline"]
 
 
@@ -261,3 +301,12 @@ def _scaler(arrays: Arrays) -> Scaler:
     if kept.size and not 0 <= kept.min() <= kept.max() < scaler.features_:
         raise ValueError("it names features that it does not have")
     return scaler
+
+
+def _still(arrays: Arrays, width: int) -> StillFeatures:
+    columns, values, units = (arrays[f"still.{name}"] for name in ("columns", "values", "units"))
+    if columns.ndim != 1 or not columns.shape == values.shape == units.shape:
+        raise ValueError("its still features and their values are not of one length")
+    if columns.size and not 0 <= columns.min() <= columns.max() < width:
+        raise ValueError("it names still features that it does not have")
+    return StillFeatures(columns, values, units)

@@ -135,7 +135,7 @@ class Case:
         strength = max((match.value for match in matches), default=0.0) if self.keys else peak
         # seconds in which a fault wears off tell nothing of its values
         if matches or not self.keys or self.is_young(part.start_ns):
-            self.trace.add(part, peak, float(np.nan_to_num(strength)), _subject_values(matches))
+            self.trace.add(part, peak, float(np.nan_to_num(strength)), subject_values(matches))
         anomalous = dict(ratios)
         for match in matches:
             anomalous.setdefault(match.rule.subsystem, 0.0)
@@ -286,7 +286,7 @@ class Case:
         return not there.size
 
 
-def _subject_values(matches: Iterable[SignatureMatch]) -> dict[Column, float]:
+def subject_values(matches: Iterable[SignatureMatch]) -> dict[Column, float]:
     """Return the values of columns of single subjects."""
     return {
         match.columns[0]: match.value

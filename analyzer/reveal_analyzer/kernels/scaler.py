@@ -14,7 +14,8 @@ _ROUNDING = 1e-12  # a spread below this share of the values is rounding, not va
 class Scaler:
     """Scales windows (n, features) to z-scores (n, kept features), float32.
 
-    Features without variance in the reference are dropped (``kept_``) for these detectors only.
+    ``kept_`` are the features that varied in the reference.  Those that were known and stood still
+    are ``still_``, at the values ``still_mean_``: they have no z-score (see ``still_features``).
     Missing values (NaN, infinite) become the feature's mean, z = 0.  z is clipped: beyond some
     spreads a larger distance says nothing more, and a nearly constant feature would outweigh all
     others.
@@ -37,10 +38,13 @@ class Scaler:
             values[~known] = 0.0
             spread = np.sqrt(np.einsum("ij,ij->j", values, values) / count)
             varied = (count >= 2) & (spread > _ROUNDING * np.abs(mean)) & np.isfinite(spread)
+            still = (count >= 2) & ~varied & np.isfinite(mean) & np.isfinite(spread)
         self.features_ = windows.shape[1]
         self.kept_: Indices = np.flatnonzero(varied)
         self.mean_: Floats = mean[self.kept_]
         self.spread_: Floats = spread[self.kept_]
+        self.still_: Indices = np.flatnonzero(still)
+        self.still_mean_: Floats = mean[self.still_]
         return self
 
     def transform(self, windows: Floats) -> Floats32:

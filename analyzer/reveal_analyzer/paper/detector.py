@@ -1,8 +1,8 @@
 """The paper's decision on the windows of one node: agreement of three detectors.
 
-A window is marked if at least two of three detectors exceed their 99th percentile; adjacent marked
-windows are one episode (sections 4.3 and 4.4).  Outside ``--mode paper`` the verdicts are shown as
-``methods`` of a finding: they explain it and do not decide.
+A window is marked if at least two of three detectors exceed their 99th percentile (section 4.3).
+Outside ``--mode paper`` the verdicts are shown as ``methods`` of a finding: they explain it and do
+not decide.
 """
 
 from __future__ import annotations
@@ -11,24 +11,30 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reveal_analyzer.arrays import Floats
 from reveal_analyzer.detectors.paper_detectors import MIN_WINDOWS, MethodScore, PaperDetectors
-from reveal_analyzer.features.table import FEATURES, SUM_ROW, columns
+from reveal_analyzer.features import units
+from reveal_analyzer.features.table import FEATURES, SUM_ROW, Feature, columns
 from reveal_analyzer.kernels import backend
 from reveal_contract.finding import Method
 from reveal_contract.metric import Kind, Role, Subsystem
 
 _LEADING_CHANNELS = 10
 _CO_OCCURRING = 0.25  # of the leading subsystem's share
+_LEAST_SHARE = 0.15  # of a level that stood still: a smaller change is less than a spread
 
 
 @dataclass(frozen=True, slots=True)
 class EvidencePair:
-    """A metric-feature pair that is evidence for a window; ``share`` is its part of the score."""
+    """A metric-feature pair that is evidence for a window; ``share`` is its part of the score.
+
+    Values are in ``unit``, per second for a counter, whatever the sample period.
+    """
 
     channel: str
     feature: str
@@ -37,6 +43,7 @@ class EvidencePair:
     baseline: float
     subsystem: Subsystem
     claim: str
+    unit: str = ""
 
     @property
     def name(self) -> str:
@@ -76,13 +83,25 @@ class PaperVerdict:
         return tuple(Method(m.name, m.agrees, m.score_percent) for m in self.methods)
 
 
+class SampleUnits(NamedTuple):
+    """What the samples of a window are, by channel, for evidence and for what stood still.
+
+    ``amounts`` are those in a sample that begin to matter, in the units of the samples.
+    """
+
+    tick_s: float
+    units: Sequence[str]
+    amounts: Floats
+
+
 class PaperDetector:
     """Learns a node's own windows, then judges each new window.
 
     ``names`` are the labels of the channels of a window, in order; ``titles`` are their names for
     people (the labels by default).  The first ``warmup_windows`` are the reference.  With
     ``refit_windows`` it is fitted again after so many more windows, from a uniform sample of
-    ``reservoir`` windows of all time.
+    ``reservoir`` windows of all time.  Without ``samples`` values are per sample and without unit,
+    and any change of a channel that stood still counts.
     """
 
     def __init__(
@@ -93,9 +112,12 @@ class PaperDetector:
         roles: Sequence[Role] | None = None,
         kinds: Sequence[Kind] | None = None,
         titles: Sequence[str] | None = None,
+        samples: SampleUnits | None = None,
         options: PaperOptions | None = None,
     ) -> None:
         self._options = options or PaperOptions()
+        self._kinds = tuple(kinds) if kinds is not None else (Kind.GAUGE,) * len(names)
+        self._samples, self._ticks = samples, 0
         self._names, self._subsystems = tuple(names), tuple(subsystems)
         self._titles = tuple(titles) if titles is not None else self._names
         for labels in (self._subsystems, self._titles):
@@ -131,9 +153,12 @@ class PaperDetector:
     def fit(self) -> None:
         """Fit on the windows learned so far (at least 30), in under a second for 400 channels."""
         times, vectors = self._reservoir.sample()
-        self._detectors = PaperDetectors(random_state=self._options.random_state).fit(
-            vectors, times
-        )
+        options = self._options
+        self._detectors = PaperDetectors(
+            contamination=options.contamination,
+            overlap=options.overlap,
+            random_state=options.random_state,
+        ).fit(vectors, times, self._least_changes(vectors))
         self._since_fit = 0
         if not self._options.refit_windows:
             self._reservoir = _Reservoir(self._options.reservoir)
@@ -179,6 +204,7 @@ class PaperDetector:
             raise ValueError(
                 f"a window of {len(self._names)} channels expected, not {window.shape}"
             )
+        self._ticks = len(window)
         if self._last is None or self._last[0] is not window:
             self._last = window, self._layout.vector(window)
         return self._last[1]
@@ -197,9 +223,11 @@ class PaperDetector:
         assert self._detectors is not None
         channel = int(self._layout.channels[column])
         feature = FEATURES[self._layout.rows[column]]
-        value = float(vector[column])
-        baseline = float(self._detectors.baseline_[column])
+        factor, unit = self._unit(channel, feature)
+        value = factor * float(vector[column])
+        baseline = factor * float(self._detectors.baseline_[column])
         level = "higher" if value > baseline else "lower"
+        name = f" {unit}" if unit else ""
         return EvidencePair(
             channel=self._names[channel],
             feature=feature.suffix,
@@ -208,15 +236,45 @@ class PaperDetector:
             baseline=baseline,
             subsystem=self._subsystems[channel],
             claim=f"{self._titles[channel]} shows {level} {feature.phrase} relative to baseline "
-            f"({value:.4g} against {baseline:.4g})",
+            f"({value:.4g}{name} against {baseline:.4g}{name})",
+            unit=unit,
         )
+
+    def _unit(self, channel: int, feature: Feature) -> tuple[float, str]:
+        """Return what turns a feature of samples into one in a unit, and that unit."""
+        if self._samples is None:
+            return 1.0, ""
+        kind = self._kinds[channel]
+        factor = units.factor(feature, kind, self._samples.tick_s)
+        return factor, units.unit(feature, self._samples.units[channel], kind)
+
+    def _least_changes(self, vectors: Floats) -> Floats | None:
+        """Return, by feature, the change of one that stood still that counts as a spread."""
+        if self._samples is None:
+            return None
+        rows, channels = self._layout.rows, self._layout.channels
+        levels = self._levels(vectors)
+        amounts = np.maximum(self._samples.amounts, _LEAST_SHARE * np.abs(levels))
+        return units.least_changes(amounts, self._ticks)[rows, channels]
+
+    def _levels(self, vectors: Floats) -> Floats:
+        """Return the mean sample of each channel in the reference, 0 where unknown."""
+        levels = np.zeros(len(self._names))
+        totals = np.flatnonzero(self._layout.rows == SUM_ROW)
+        known = np.isfinite(vectors[:, totals])
+        sums = np.where(known, vectors[:, totals], 0.0).sum(0)
+        means = sums / np.maximum(known.sum(0) * self._ticks, 1)
+        levels[self._layout.channels[totals]] = means
+        return levels
 
 
 @dataclass(frozen=True, slots=True)
 class PaperOptions:
-    """Settings of the decision; windows are counted in strides (1 s)."""
+    """Settings of the decision; windows are counted in strides."""
 
     agreement: int = 2  # methods over their threshold that mark a window
+    contamination: float = 0.01  # share of healthy windows over a method's threshold
+    overlap: int = 2  # strides up to which two windows share samples
     warmup_windows: int = 58  # of 3 s, stride 1 s, in 60 s
     refit_windows: int = 0  # never
     reservoir: int = 300
@@ -229,53 +287,6 @@ class PaperOptions:
                 f"warm-up takes {MIN_WINDOWS} windows to the reservoir's {self.reservoir}, "
                 f"not {self.warmup_windows}"
             )
-
-
-@dataclass(frozen=True, slots=True)
-class PaperEpisode:
-    """Adjacent marked windows of one node; ``peak`` is the verdict with the most agreement."""
-
-    first_ns: int
-    last_ns: int
-    windows: int
-    peak: PaperVerdict
-
-
-class PaperEpisodes:
-    """Merges adjacent marked windows."""
-
-    def __init__(self) -> None:
-        self._open: PaperEpisode | None = None
-
-    @property
-    def current(self) -> PaperEpisode | None:
-        """Return the open episode."""
-        return self._open
-
-    def push(
-        self, first_ns: int, last_ns: int, verdict: PaperVerdict | None
-    ) -> PaperEpisode | None:
-        """Add the next window; return the episode that it ended, if any."""
-        current = self._open
-        if verdict is None or not verdict.marked:
-            return self.close()
-        if current is not None and first_ns <= current.last_ns:
-            peak = max(current.peak, verdict, key=_strength)
-            # a clock that was set back must not put the end before the beginning
-            last_ns = max(current.last_ns, last_ns)
-            self._open = PaperEpisode(current.first_ns, last_ns, current.windows + 1, peak)
-            return None
-        self._open = PaperEpisode(first_ns, last_ns, 1, verdict)
-        return current
-
-    def resume(self, episode: PaperEpisode) -> None:
-        """Continue an episode that another process opened."""
-        self._open = episode
-
-    def close(self) -> PaperEpisode | None:
-        """End the open episode at the end of data or of a node."""
-        ended, self._open = self._open, None
-        return ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,7 +360,3 @@ def _subsystems(pairs: Sequence[EvidencePair]) -> tuple[Subsystem, ...]:
         shares[pair.subsystem] = shares.get(pair.subsystem, 0.0) + pair.share
     ranked = sorted(shares, key=lambda subsystem: (-shares[subsystem], subsystem))
     return tuple(s for s in ranked if shares[s] >= _CO_OCCURRING * shares[ranked[0]])
-
-
-def _strength(verdict: PaperVerdict) -> tuple[int, int]:
-    return verdict.agreeing, sum(method.score_percent for method in verdict.methods)

@@ -9,12 +9,20 @@ Fitted detectors are dropped when nothing was explained for a while.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 
+from reveal_analyzer.arrays import Floats
 from reveal_analyzer.derive.channel_index import indices_by_metric
 from reveal_analyzer.detectors.paper_detectors import MIN_WINDOWS
-from reveal_analyzer.paper.detector import PaperDetector, PaperOptions, PaperVerdict
+from reveal_analyzer.paper.detector import (
+    PaperDetector,
+    PaperOptions,
+    PaperVerdict,
+    SampleUnits,
+)
 from reveal_analyzer.paper.fit_budget import FitBudget
 from reveal_analyzer.paper.windows import (
     ChannelLayout,
@@ -25,12 +33,52 @@ from reveal_analyzer.paper.windows import (
 )
 from reveal_contract import catalogue, wire
 from reveal_contract.channels import Channel, ChannelTable
-from reveal_contract.metric import Scope
+from reveal_contract.metric import Capacity, Kind, Scope
 from reveal_contract.runtime.malloc_trim import give_back
 from reveal_contract.wire import Message
 
 _MOST_WINDOWS = 300
 UNUSED_SLICES = 120
+_MEMORY_UNKNOWN = float(16 << 30)  # bytes
+
+
+class WindowSettings(NamedTuple):
+    """Length and distance of windows, how long they are learned, and what counts as abnormal.
+
+    ``contamination`` is the share of healthy windows over a detector's threshold.
+    """
+
+    window_s: int = 3
+    stride_s: int = 1
+    warmup_s: int = 60
+    contamination: float = 0.01
+
+    @property
+    def in_warmup(self) -> int:
+        """Windows of the warm-up, which takes longer where these are too few to learn from."""
+        whole = (self.warmup_s - self.window_s) // self.stride_s + 1
+        return max(MIN_WINDOWS, whole)
+
+    @property
+    def reference(self) -> int:
+        """Windows that are learned."""
+        return -(-self.in_warmup // self._every)
+
+    def warmup(self) -> WarmupSlices:
+        """Return an empty warm-up: of a long one, every so many windows are learned."""
+        return WarmupSlices(self.reference, self.window_s, self._every)
+
+    def options(self) -> PaperOptions:
+        """Return the settings of the detectors."""
+        return PaperOptions(
+            warmup_windows=self.reference,
+            contamination=self.contamination,
+            overlap=-(-self.window_s // (self.stride_s * self._every)) - 1,
+        )
+
+    @property
+    def _every(self) -> int:
+        return -(-self.in_warmup // _MOST_WINDOWS)
 
 
 class PaperMethods:
@@ -41,18 +89,18 @@ class PaperMethods:
 
     def __init__(
         self,
-        window: int,
-        warmup: int,
+        windows: WindowSettings,
         leave_out: Callable[[Channel], bool] | None = None,
         budget: FitBudget | None = None,
     ) -> None:
         self._budget = budget
         self._leave_out = leave_out
-        self._window, self._ring = window, WindowRing(window)
-        self._reference_windows = min(max(MIN_WINDOWS, warmup - window + 1), _MOST_WINDOWS)
-        self._warmup = WarmupSlices(self._reference_windows)
+        self._windows = windows
+        self._ring = WindowRing(windows.window_s, windows.stride_s)
+        self._warmup = windows.warmup()
         self._channels: list[Channel] | None = None
         self._table: ChannelTable | None = None
+        self._tick_us = 0
         self._detector: PaperDetector | None = None
         self._now_ns = 0
         self._unused = 0
@@ -64,10 +112,13 @@ class PaperMethods:
         ``data`` is the encoded message, if it is available.  Keeping it instead of the numbers uses
         30 times less cache in an analyzer of thousands of nodes.
         """
+        self._adopt_period(message.tick_us)
         self._adopt_table(table)
         item = self._slice(message, data)
         self._ring.push(item)
-        self._verdict, self._now_ns = None, message.start_ns
+        self._now_ns = message.start_ns
+        if self._ring.complete:
+            self._verdict = None
         self._unused += 1
         if self._unused > UNUSED_SLICES:
             self._detector = None
@@ -77,6 +128,7 @@ class PaperMethods:
     def reset(self) -> None:
         """Start again after a gap, as no window may span it."""
         self._ring.reset()
+        self._verdict = None
         if not self._warmup.complete:
             self._warmup.gap()
 
@@ -85,8 +137,16 @@ class PaperMethods:
         """Whether detectors are fitted, so that every whole window has a verdict."""
         return self._detector is not None
 
+    @property
+    def window_ends(self) -> bool:
+        """Whether a window ends with the last slice."""
+        return self._ring.complete
+
     def verdict(self) -> PaperVerdict | None:
-        """Return the verdict on the window that ends now; None without a window or a reference."""
+        """Return the verdict on the window that ended last.
+
+        None without a reference, or if it was not asked for when the window ended.
+        """
         if self._verdict is None and self._ring.complete and self._warmup.complete:
             self._detector = self._detector or self._fit()
             if self._detector is not None:
@@ -99,6 +159,14 @@ class PaperMethods:
         if self._budget is None:
             return self._fitted()
         return self._budget.request(self._now_ns, self._fitted)
+
+    def _adopt_period(self, tick_us: int) -> None:
+        """Learn again after another sample period: features of other samples do not compare."""
+        if self._tick_us and tick_us != self._tick_us:
+            self._detector, self._verdict = None, None
+            self._warmup = self._windows.warmup()
+            self._ring.reset()
+        self._tick_us = tick_us
 
     def _slice(self, message: Message, data: bytes) -> DecodedSlice | UndecodedSlice:
         if data:
@@ -126,14 +194,17 @@ class PaperMethods:
         """Return detectors fitted on the warm-up; the result is the same each time."""
         assert self._channels is not None
         rows = [catalogue.find(c.metric) for c in self._channels]
+        windows = self._warmup.windows(self._windows.stride_s)
+        first = next(windows)
         detector = PaperDetector(
             [c.label for c in self._channels],
             [row.subsystem for row in rows],
             roles=[row.role for row in rows],
             kinds=[c.kind for c in self._channels],
-            options=PaperOptions(warmup_windows=self._reference_windows),
+            samples=sample_units(self._channels, first, self._tick_us / 1e6),
+            options=self._windows.options(),
         )
-        for window in self._warmup.windows(WindowRing(self._window)):
+        for window in chain([first], windows):
             detector.learn(window)
         give_back()
         return detector
@@ -157,3 +228,23 @@ def _is_used(metric: str) -> bool:
     except catalogue.UnknownMetricError:
         return False
     return row.source != "own" and row.scope is not Scope.SUBJECT
+
+
+def sample_units(channels: Sequence[Channel], window: Floats, tick_s: float) -> SampleUnits:
+    """Return units of the samples of channels, and the amounts that begin to matter in them."""
+    rows = [catalogue.find(c.metric) for c in channels]
+    memory = [
+        float(window[-1, index])
+        for index, row in enumerate(rows)
+        if row.name == "memory.mem_total" and window[-1, index] > 0
+    ]
+    cpus = sum(1 for c in channels if c.metric == "cpu.user" and c.instance)
+    sizes = {
+        Capacity.ABSOLUTE: 1.0,
+        Capacity.MEMORY: memory[0] if memory else _MEMORY_UNKNOWN,
+        Capacity.CPUS: float(max(cpus, 1)),
+    }
+    amounts = np.array([row.quantum * sizes[row.capacity] for row in rows])
+    counters = np.array([c.kind is Kind.COUNTER for c in channels], np.bool_)
+    amounts[counters] *= tick_s
+    return SampleUnits(tick_s, [row.unit for row in rows], amounts)

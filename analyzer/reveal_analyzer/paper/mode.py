@@ -1,5 +1,8 @@
 """Paper mode (``--mode paper``): the agreement of the paper's three detectors decides.
 
+A certain signature that holds opens an episode too, and keeps it open: it is known to be harm, and
+what shows in few of thousands of features gets no vote.  ``cause`` names the cause of both.
+
 The detectors are learned again when another process takes a node over: their reference is too
 large to be saved.  An open episode is saved, and waits for them.  What they then mark continues it.
 If they do not mark it, nobody knows whether it lasts, as their new reference may contain it: it is
@@ -9,12 +12,24 @@ resolved as unobserved.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
+from reveal_analyzer.arrays import Floats
+from reveal_analyzer.derive.columns import ColumnPlan
+from reveal_analyzer.episodes.trace import ObservedSecond
 from reveal_analyzer.formatting import decimal
-from reveal_analyzer.paper.detector import PaperEpisode, PaperEpisodes, PaperVerdict
-from reveal_analyzer.state.records import restore_record, save_record
-from reveal_analyzer.state.tree import StateError, StateTree, section, text
+from reveal_analyzer.hypotheses.model import HypothesisRule
+from reveal_analyzer.hypotheses.signatures import CaseKey, Matches
+from reveal_analyzer.paper.cause import EpisodeCause, KnownCause
+from reveal_analyzer.paper.detector import PaperVerdict
+from reveal_analyzer.paper.episodes import PaperEpisode, PaperEpisodes
+from reveal_analyzer.paper.methods import WindowSettings
+from reveal_analyzer.state.records import restore_optional, restore_record, save_record
+from reveal_analyzer.state.tree import StateError, StateTree, integer, section, sections, text
+from reveal_analyzer.subjects.history import SubjectHistory
 from reveal_contract import catalogue, severity
 from reveal_contract.finding import (
     Evidence,
@@ -22,6 +37,7 @@ from reveal_contract.finding import (
     FindingChange,
     FindingUpdate,
     Resolution,
+    Severity,
     State,
     finding_id,
     rfc3339,
@@ -29,49 +45,123 @@ from reveal_contract.finding import (
 from reveal_contract.metric import Subsystem
 from reveal_contract.time_units import NS_PER_SECOND
 
-_WINDOW_NS = 3 * NS_PER_SECOND
 _UNOBSERVED_NS = 60 * NS_PER_SECOND  # an open episode that no window was judged for so long
+_CALM_NS = 10 * NS_PER_SECOND  # without a certain signature, after which it no longer holds
+_SEVERITY_HOLDS_S = 10  # before another severity is reported
+_NO_MATCHES, _NO_LEVELS = Matches([], []), np.zeros(0)
 
 
 class PaperMode:
     """Reports the episodes of marked windows of one node as findings.
 
-    ``learning_s`` is how long the detectors learn.
+    ``windows`` are length and distance of the windows, and how long the detectors learn.
     """
 
-    def __init__(self, node: str, learning_s: int = 60) -> None:
-        self._node = node
-        self._learning_ns = learning_s * NS_PER_SECOND
+    def __init__(
+        self,
+        node: str,
+        windows: WindowSettings | None = None,
+        rules: Sequence[HypothesisRule] = (),
+        history: SubjectHistory | None = None,
+    ) -> None:
+        windows = windows or WindowSettings()
+        self._node, self._rules = node, rules
+        self._history = SubjectHistory() if history is None else history
+        self._window_ns = windows.window_s * NS_PER_SECOND
+        self._stride_ns = windows.stride_s * NS_PER_SECOND
+        self._learning_ns = windows.warmup_s * NS_PER_SECOND
         self._episodes = PaperEpisodes()
         self._identity: tuple[str, Subsystem] | None = None
+        self._cause: EpisodeCause | None = None
         self._judged_ns = 0  # end of the last window with a verdict
+        self._certain_ns = 0  # end of the last second in which a signature held
         self._is_resumed = False  # the detectors that saw the open episode are gone
+        self._may_be_learned = False  # by detectors that learned while the episode was open
+        self._reported: tuple[object, ...] = ()
+        self._other_s = 0  # for so long severity and cause have been others
 
     @property
     def any_open(self) -> bool:
         """Whether an episode is open, so that its clock must be kept."""
         return self._episodes.current is not None
 
-    def update(self, start_ns: int, verdict: PaperVerdict | None) -> list[FindingUpdate]:
+    def kept_highest(self, plan: ColumnPlan, highest: Floats) -> dict[CaseKey, Floats]:
+        """Return, by signature of the open episode, the highest values from before it."""
+        return self._cause.kept_highest(plan, highest) if self._cause else {}
+
+    def update(
+        self,
+        start_ns: int,
+        verdict: PaperVerdict | None,
+        matches: Matches = _NO_MATCHES,
+        second: ObservedSecond | None = None,
+        highest: Floats = _NO_LEVELS,
+    ) -> list[FindingUpdate]:
         """Add the verdict on the window that ends with the second beginning at ``start_ns``.
 
-        None means that the window could not be judged: that says nothing about an open episode.
+        None means that no window ends there, or that it could not be judged: that says nothing
+        about an open episode.  ``matches`` are the certain signatures of the second, ``highest``
+        the highest levels that are normal for its columns.
         """
         end = start_ns + NS_PER_SECOND
-        updates = self._close_unobserved(end, verdict)
-        if verdict is None:
+        decided = self._decided(end, verdict, matches)
+        updates = self._close_unobserved(end, decided)
+        if decided is None:
             return updates
         self._is_resumed = False
-        ended = self._episodes.push(self._first_ns(end), end, verdict)
+        self._may_be_learned &= verdict is None or not verdict.marked
+        before = self._episodes.current
+        ended = self._episodes.push(self._first_ns(end, verdict), end, decided)
         self._judged_ns = end
         if ended:
-            updates.append(self._resolved(ended, Resolution.ENDED))
+            hidden = self._may_be_learned and verdict is not None
+            updates.append(
+                self._resolved(ended, Resolution.UNOBSERVED if hidden else Resolution.ENDED)
+            )
+            self._may_be_learned = False
         current = self._episodes.current
-        if current and current.windows == 1:
-            self._identity = None
-            opened = self._finding(current, State.OPEN)
-            updates.append(FindingUpdate(FindingChange.OPENED, opened))
-        return updates
+        if current is None:
+            return updates
+        opened = before is None or ended is not None
+        if opened:
+            self._begin(current)
+        if second is not None and self._cause is not None:
+            self._cause.add(second, matches, highest)
+        return updates + self._reports(current, opened=opened)
+
+    def _decided(
+        self, end: int, verdict: PaperVerdict | None, matches: Matches
+    ) -> PaperVerdict | None:
+        """Return the verdict of the detectors and of the signatures together."""
+        if matches.sustained or (self.any_open and matches.present):
+            self._certain_ns = end
+        if self._certain_ns and 0 <= end - self._certain_ns < _CALM_NS:
+            subsystems = [match.rule.subsystem for match in matches.sustained]
+            if verdict is not None:
+                subsystems += verdict.subsystems
+            unique = tuple(dict.fromkeys(subsystems))
+            return replace(verdict or PaperVerdict((), True), marked=True, subsystems=unique)
+        current = self._episodes.current
+        if verdict is None and current and not current.peak.methods and not self._is_resumed:
+            return PaperVerdict((), False)  # signatures alone opened it, and none holds any more
+        return verdict
+
+    def _begin(self, episode: PaperEpisode) -> None:
+        self._identity, self._may_be_learned = None, False
+        _, subsystem = self._identified(episode)
+        self._cause = EpisodeCause(subsystem, episode.first_ns, self._rules, self._history)
+
+    def _reports(self, episode: PaperEpisode, *, opened: bool) -> list[FindingUpdate]:
+        """Return the finding if it is new, or if its severity or cause has been another."""
+        if not opened and self._severity(episode) == self._reported:
+            self._other_s = 0
+            return []
+        self._other_s = 0 if opened else self._other_s + 1
+        if not opened and self._other_s < _SEVERITY_HOLDS_S:
+            return []
+        self._reported, self._other_s = self._severity(episode), 0
+        change = FindingChange.OPENED if opened else FindingChange.CHANGED
+        return [FindingUpdate(change, self._finding(episode, State.OPEN))]
 
     def finish(self) -> list[FindingUpdate]:
         """Return the open episode when the analysis ends."""
@@ -86,7 +176,15 @@ class PaperMode:
         if current is None:
             return {}
         _, subsystem = self._identified(current)
-        return {"episode": save_record(_portable(current)), "subsystem": subsystem.value}
+        finding = self._finding(current, State.OPEN)
+        known = self._cause.known(finding) if self._cause else None
+        return {
+            "episode": save_record(_portable(current)),
+            "subsystem": subsystem.value,
+            "certain_ns": self._certain_ns,
+            "cause": save_record(known) if known else None,
+            "kept": self._cause.save() if self._cause else [],
+        }
 
     def restore(self, tree: StateTree) -> None:
         """Continue with the open episode of another process; raises ``StateError``."""
@@ -98,13 +196,21 @@ class PaperMode:
         except ValueError as error:
             raise StateError(str(error)) from None
         self._identity = finding_id(self._node, subsystem, episode.first_ns), subsystem
+        known = restore_optional(KnownCause, tree, "cause")
+        self._certain_ns = integer(tree, "certain_ns") if "certain_ns" in tree else 0
         self._episodes.resume(episode)
+        self._cause = EpisodeCause(subsystem, episode.first_ns, self._rules, self._history, known)
+        self._cause.restore(sections(tree, "kept") if "kept" in tree else ())
         self._judged_ns, self._is_resumed = episode.last_ns, True
+        self._may_be_learned = True
+        self._reported = self._severity(episode)
 
-    def _first_ns(self, end: int) -> int:
+    def _first_ns(self, end: int, verdict: PaperVerdict | None) -> int:
         """Return the begin of a window; it touches the open episode if none between was judged."""
-        current, first = self._episodes.current, end - _WINDOW_NS
-        if current and end - self._judged_ns > NS_PER_SECOND:
+        is_window = verdict is not None and verdict.marked  # else a second of a signature
+        length = self._window_ns if is_window else NS_PER_SECOND
+        current, first = self._episodes.current, end - length
+        if current and end - self._judged_ns > self._stride_ns:
             return min(first, current.last_ns)
         return first
 
@@ -113,7 +219,8 @@ class PaperMode:
         current = self._episodes.current
         if current is None:
             return []
-        patience_ns = _UNOBSERVED_NS + (self._learning_ns if self._is_resumed else 0)
+        patience_ns = _UNOBSERVED_NS + self._stride_ns
+        patience_ns += self._learning_ns if self._is_resumed else 0
         unseen = self._is_resumed and verdict is not None and not verdict.marked
         if not unseen and now_ns - current.last_ns < patience_ns:
             return []
@@ -133,15 +240,20 @@ class PaperMode:
             self._identity = finding_id(self._node, subsystem, episode.first_ns), subsystem
         return self._identity
 
+    def _severity(self, episode: PaperEpisode) -> tuple[Severity]:
+        """Return the severity: of the vote, or of a certain signature that is worse."""
+        certain = self._cause.severities if self._cause else []
+        return (severity.of_agreement(episode.peak.agreeing, certain),)
+
     def _finding(self, episode: PaperEpisode, state: State) -> Finding:
         peak = episode.peak
         name, subsystem = self._identified(episode)
-        return Finding(
+        finding = Finding(
             id=name,
             node_name=self._node,
             subsystem=subsystem,
             subsystems=peak.subsystems or (subsystem,),
-            severity=severity.of_detectors(peak.agreeing),
+            severity=self._severity(episode)[0],
             state=state,
             first_observed_ns=episode.first_ns,
             last_observed_ns=episode.last_ns,
@@ -153,6 +265,9 @@ class PaperMode:
             confidence_percent=round(100 * peak.agreeing / 3),
             notes=(_resumed_note(episode),) if self._is_resumed else (),
         )
+        if self._cause is None:
+            return finding
+        return self._cause.applied(finding, self._node, episode)
 
 
 def _unobserved_note(episode: PaperEpisode) -> str:
@@ -190,7 +305,7 @@ def _evidence(verdict: PaperVerdict) -> tuple[Evidence, ...]:
                 instance=instance,
                 value=decimal(pair.value),
                 baseline=decimal(pair.baseline),
-                unit=row.unit,
+                unit=pair.unit,
                 direction=pair.direction,
                 known_as=row.origin,
             )

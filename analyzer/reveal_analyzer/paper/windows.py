@@ -1,4 +1,4 @@
-"""Windows from one-second slices: 3 s long, one per slice (paper, section 4.2)."""
+"""Windows from one-second slices: 3 s long and 1 s apart by default (paper, section 4.2)."""
 
 from __future__ import annotations
 
@@ -65,24 +65,30 @@ class UndecodedSlice:
 class WindowRing:
     """The last slices of one node.
 
-    A window is complete once ``window_slices`` slices of the same length are consecutive; after a
-    gap (``reset``) it fills again.
+    A window is complete once ``window_slices`` slices of the same length are consecutive, and then
+    every ``stride_slices``; after a gap (``reset``) it fills again.
     """
 
-    def __init__(self, window_slices: int = 3) -> None:
-        if window_slices < 1:
-            raise ValueError(f"a window has at least one slice, not {window_slices}")
+    def __init__(self, window_slices: int = 3, stride_slices: int = 1) -> None:
+        if window_slices < 1 or stride_slices < 1:
+            raise ValueError(
+                "window and stride have at least one slice,"
+                f" not {window_slices} and {stride_slices}"
+            )
         self._slices: deque[DecodedSlice | UndecodedSlice] = deque(maxlen=window_slices)
+        self._stride, self._since = stride_slices, 0
 
     @property
     def complete(self) -> bool:
-        """Return whether there is a complete window."""
-        return len(self._slices) == self._slices.maxlen
+        """Return whether a window ends with the last slice."""
+        return len(self._slices) == self._slices.maxlen and self._since == 0
 
     def push(self, item: DecodedSlice | UndecodedSlice) -> None:
         """Add a slice; its arrays must not change later."""
         if self._slices and self._slices[-1].length != item.length:
             self.reset()
+        was_full = len(self._slices) == self._slices.maxlen
+        self._since = (self._since + 1) % self._stride if was_full else 0
         self._slices.append(item)
 
     def window(self) -> Floats:
@@ -97,13 +103,20 @@ class WindowRing:
     def reset(self) -> None:
         """Drop the slices before a gap, as no window may span it."""
         self._slices.clear()
+        self._since = 0
 
 
 class WarmupSlices:
-    """The slices of a node's first windows, compressed to a tenth of their numbers."""
+    """The slices of every ``every``-th window of a warm-up, compressed to a tenth of their numbers.
 
-    def __init__(self, windows: int) -> None:
-        self._left = windows
+    It is complete with ``windows`` windows of ``length`` slices.
+    """
+
+    def __init__(self, windows: int, length: int, every: int = 1) -> None:
+        self._left, self._every = windows, every
+        self._recent: deque[DecodedSlice | UndecodedSlice] = deque(maxlen=length)
+        self._count = 0  # windows
+        self._since = 0  # slices after the last window that is kept
         self._kept: list[UndecodedSlice | _Packed | None] = []  # None is a gap
 
     @property
@@ -111,16 +124,25 @@ class WarmupSlices:
         return self._left <= 0
 
     def add(self, item: DecodedSlice | UndecodedSlice, *, window: bool) -> None:
-        """Keep a slice; ``window`` says whether it completes a window."""
-        self._kept.append(item if isinstance(item, UndecodedSlice) else _Packed.of(item))
-        self._left -= window
+        """Take a slice; ``window`` says whether it completes a window."""
+        self._recent.append(item)
+        self._since += 1
+        if not window:
+            return
+        self._count += 1
+        if (self._count - 1) % self._every == 0:
+            self._keep()
 
     def gap(self) -> None:
         """Note a gap, as no window may span it."""
+        self._recent.clear()
+        self._since = 0
         self._kept.append(None)
 
-    def windows(self, ring: WindowRing) -> Iterator[Floats]:
-        """Yield the windows again, through an empty ring of the same length."""
+    def windows(self, stride: int = 1) -> Iterator[Floats]:
+        """Yield the windows again; ``stride`` is that of the ring that they came from."""
+        length = self._recent.maxlen or 1
+        ring = WindowRing(length, min(stride * self._every, length))
         for packed in self._kept:
             if packed is None:
                 ring.reset()
@@ -128,6 +150,19 @@ class WarmupSlices:
             ring.push(packed.decoded())
             if ring.complete:
                 yield ring.window()
+
+    def _keep(self) -> None:
+        """Keep the slices of the window that ends now, as far as they are not kept yet."""
+        own = list(self._recent)
+        if self._since > len(own):
+            self._kept.append(None)  # slices are left out
+        else:
+            own = own[len(own) - self._since :]
+        self._kept += [
+            item if isinstance(item, UndecodedSlice) else _Packed.of(item) for item in own
+        ]
+        self._left -= 1
+        self._since = 0
 
 
 @dataclass(frozen=True, eq=False)

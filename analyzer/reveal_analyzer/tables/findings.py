@@ -128,7 +128,7 @@ def _methods(scored: ScoredTable, span: tuple[int, int]) -> tuple[Method, ...]:
 def _severity(scored: ScoredTable, peak: float, agreeing: int) -> Severity:
     """Return the severity by the height over the threshold, in paper mode by agreeing detectors."""
     if scored.counts_detectors:
-        return severity.of_detectors(agreeing)
+        return severity.of_agreement(agreeing, ())
     return severity.of_score(peak)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from reveal_contract.finding import (
     Finding,
@@ -40,7 +40,17 @@ from reveal_contract.kube.report_limits import LISTS, MAX_BYTES, kept_entries, l
 from reveal_contract.metric import Subsystem
 from reveal_contract.time_units import NS_PER_SECOND
 
-__all__ = ["MAX_BYTES", "Columns", "Report", "ReportIdentity", "ReportOwner", "Windows", "report"]
+__all__ = [
+    "EACH_SECOND",
+    "MAX_BYTES",
+    "Columns",
+    "Report",
+    "ReportIdentity",
+    "ReportOwner",
+    "WindowLengths",
+    "Windows",
+    "report",
+]
 
 _NS_PER_MS = 1_000_000
 _IN_SPEC = ("id", "kind", "nodeName", "scope", "firstSeenTime")  # of a finding's row
@@ -94,6 +104,16 @@ class Columns:
     pod_names: str = ""
 
 
+class WindowLengths(NamedTuple):
+    """Seconds of a window that is judged, and between the begins of two."""
+
+    window: int = 1
+    stride: int = 1
+
+
+EACH_SECOND = WindowLengths()
+
+
 @dataclass(frozen=True, slots=True)
 class Windows:
     """The anomalous windows, from the first to the last."""
@@ -103,10 +123,11 @@ class Windows:
     last_ns: int
 
     @classmethod
-    def between(cls, first_ns: int, last_ns: int, stride_seconds: int) -> Windows:
-        """Return the windows of a stretch of time, one for each stride, at least one."""
+    def between(cls, first_ns: int, last_ns: int, lengths: WindowLengths) -> Windows:
+        """Return the windows that are within a stretch of time, at least one."""
         last_ns = max(first_ns, last_ns)
-        count = (last_ns - first_ns) // (stride_seconds * NS_PER_SECOND)
+        later_ns = last_ns - first_ns - lengths.window * NS_PER_SECOND  # after the first window
+        count = later_ns // (lengths.stride * NS_PER_SECOND) + 1
         return cls(max(1, count), _whole_ms(first_ns), _whole_ms(last_ns))
 
     def to_row(self) -> dict[str, Any]:
@@ -247,16 +268,18 @@ class Report:
         )
         return _fitted(replace(self, finding=over))
 
-    def refreshed(self, now_ns: int, stride_seconds: int) -> Report:
+    def refreshed(self, now_ns: int, lengths: WindowLengths = EACH_SECOND) -> Report:
         """Return it as last observed at ``now_ns``."""
         windows = self.windows
         if windows is not None:
-            windows = Windows.between(windows.first_ns, now_ns, stride_seconds)
+            windows = Windows.between(windows.first_ns, now_ns, lengths)
         finding = replace(self.finding, last_observed_ns=_whole_ms(now_ns))
         return replace(self, finding=finding, windows=windows)
 
 
-def report(finding: Finding, profile: str, generation: int, stride_seconds: int = 1) -> Report:
+def report(
+    finding: Finding, profile: str, generation: int, lengths: WindowLengths = EACH_SECOND
+) -> Report:
     """Return the report of a finding of ``profile``; it is within the limits of the schema."""
     within = _as_kept(limited(finding))
     identity = ReportIdentity(
@@ -270,9 +293,7 @@ def report(finding: Finding, profile: str, generation: int, stride_seconds: int 
     )
     windows = None
     if finding.kind is FindingKind.ANOMALY:
-        windows = Windows.between(
-            finding.first_observed_ns, finding.last_observed_ns, stride_seconds
-        )
+        windows = Windows.between(finding.first_observed_ns, finding.last_observed_ns, lengths)
     name = report_name(profile, finding.node_name, finding.id)
     return _fitted(Report(name, identity, within, _columns(within), windows, generation))
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from reveal_analyzer.sinks.kube import event_policy
 from reveal_analyzer.sinks.kube.entry import PendingEvent, ReportEntry
 from reveal_contract.finding import Finding
-from reveal_contract.kube.anomaly_report import Report, report
+from reveal_contract.kube.anomaly_report import EACH_SECOND, Report, WindowLengths, report
 from reveal_contract.settings import AnalyzerSettings
 
 MAX_ENTRIES = 10_000
@@ -22,7 +22,7 @@ class Entries:
 
     def __init__(self, settings: AnalyzerSettings) -> None:
         self.counts: Counter[str] = Counter()
-        self._profile, self._stride = settings.profile, settings.stride_seconds
+        self._profile, self._lengths = settings.profile, _lengths(settings)
         self._with_events = settings.events
         self._entries: dict[str, ReportEntry] = {}
         self._names: dict[str, str] = {}  # of reports, by the ids of findings
@@ -60,11 +60,11 @@ class Entries:
 
     def report_of(self, finding: Finding) -> Report:
         """Return the report of a finding; its generation is known when it is written."""
-        return report(finding, self._profile, 0, self._stride)
+        return report(finding, self._profile, 0, self._lengths)
 
     def refresh(self, entry: ReportEntry, now_ns: int) -> None:
         """Move the report's last observation to now."""
-        entry.report = entry.report.refreshed(now_ns, self._stride)
+        entry.report = entry.report.refreshed(now_ns, self._lengths)
 
     def add_events(self, entry: ReportEntry, events: Sequence[PendingEvent]) -> None:
         """Queue Events behind the report, where the profile wants Events."""
@@ -91,3 +91,10 @@ class Entries:
         events = event_policy.of_culprit(finding)
         entry.pod_notified = bool(events)
         self.add_events(entry, events)
+
+
+def _lengths(settings: AnalyzerSettings) -> WindowLengths:
+    """Return what is judged: each second, or the windows of the paper's detectors."""
+    if settings.mode != "paper":
+        return EACH_SECOND
+    return WindowLengths(settings.window_seconds, settings.stride_seconds)

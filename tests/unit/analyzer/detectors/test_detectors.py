@@ -12,6 +12,7 @@ from sklearn.decomposition import PCA
 from reveal_analyzer.arrays import Floats
 from reveal_analyzer.detectors.isolation_forest import IsolationForest
 from reveal_analyzer.detectors.mahalanobis import Mahalanobis
+from reveal_analyzer.detectors.still_features import StillFeatures
 from reveal_analyzer.detectors.zscore import ZScore
 from reveal_analyzer.kernels.forest import flatten
 from reveal_analyzer.kernels.scaler import Scaler
@@ -98,7 +99,7 @@ def test_the_moved_feature_scores_higher_and_contributes_most(make: Make) -> Non
 
 
 @pytest.mark.parametrize("make", DETECTORS)
-def test_missing_values_count_as_the_mean_and_constants_are_left_out(make: Make) -> None:
+def test_missing_values_count_as_the_mean_and_unknown_columns_are_left_out(make: Make) -> None:
     rng = np.random.default_rng(8)
     history = rng.normal(size=(50, 6))
     history[:, 2] = 0.1
@@ -107,7 +108,7 @@ def test_missing_values_count_as_the_mean_and_constants_are_left_out(make: Make)
     detector = make().fit(history)
     normal, missing = history[:1].copy(), history[:1].copy()
     normal[0, 0], missing[0, 0] = history[:, 0].mean(), np.nan
-    missing[0, [2, 4]] = 1e9, 5.0
+    missing[0, [2, 4]] = np.nan, 5.0
     np.testing.assert_allclose(detector.score(missing), detector.score(normal), rtol=1e-6)
     contributions = detector.contributions(missing)
     assert contributions.shape == (1, 6)
@@ -115,10 +116,60 @@ def test_missing_values_count_as_the_mean_and_constants_are_left_out(make: Make)
 
 
 @pytest.mark.parametrize("make", DETECTORS)
-def test_constant_columns_give_every_window_the_same_score(make: Make) -> None:
+def test_columns_that_stand_still_change_no_score(make: Make) -> None:
+    """The paper's numbers are those of the features that varied."""
+    history, new = correlated(60, 12), correlated(9, 12, seed=4)
+    still = np.full((69, 4), [0.0, 0.1, -3e9, 1e-300])
+    plain = make().fit(history)
+    wide = make().fit(np.hstack([history, still[:60]]))
+    np.testing.assert_array_equal(wide.score(np.hstack([new, still[60:]])), plain.score(new))
+
+
+@pytest.mark.parametrize("make", DETECTORS)
+def test_a_column_that_stood_still_counts_once_it_moves(make: Make) -> None:
+    history = np.hstack([correlated(60, 12), np.zeros((60, 3))])
+    detector = make().fit(history)
+    normal = history[:1]
+    moved, further = normal.copy(), normal.copy()
+    moved[0, 12], further[0, 12:] = 500.0, -1.0
+    [before], [single], [triple] = map(detector.score, (normal, moved, further))
+    assert before < single < triple
+    parts = detector.contributions(moved)[0]
+    assert parts[12] > 0
+    assert (parts[13:] == 0).all()
+
+
+def test_the_parts_of_what_moved_sum_to_what_it_adds() -> None:
+    history = np.hstack([correlated(60, 12), np.zeros((60, 3))])
+    moved = history[:1].copy()
+    moved[0, [12, 14]] = 5.0, -7.0
+    z, forest = ZScore().fit(history), IsolationForest().fit(history)
+    mahalanobis = Mahalanobis(single=False).fit(history)
+    np.testing.assert_allclose(z.contributions(moved).sum(), z.score(moved)[0])
+    np.testing.assert_allclose(
+        mahalanobis.contributions(moved).sum(), mahalanobis.score(moved)[0] ** 2, rtol=1e-9
+    )
+    depth = -np.log2(forest.score(moved)[0]) * forest.forest_.scale
+    root = forest.forest_.depth[0].sum()
+    np.testing.assert_allclose(forest.contributions(moved).sum(), root - depth)
+
+
+@pytest.mark.parametrize("make", DETECTORS)
+def test_a_reference_without_variance_knows_only_that_something_moved(make: Make) -> None:
     detector = make().fit(np.full((40, 5), 0.3))
-    assert np.ptp(detector.score(np.random.default_rng(0).normal(size=(4, 5)))) == 0
-    assert detector.contributions(np.ones((2, 5))).tolist() == [[0.0] * 5] * 2
+    scores = detector.score(np.random.default_rng(0).normal(size=(4, 5)))
+    assert np.ptp(scores) == 0
+    assert np.isfinite(scores).all()
+    still = np.full((2, 5), 0.3)
+    assert detector.contributions(still).tolist() == [[0.0] * 5] * 2
+    assert (detector.score(still) <= scores[0]).all()
+
+
+def test_a_change_counts_by_its_unit_and_not_below_rounding() -> None:
+    scaler = Scaler().fit(np.full((5, 4), [0.0, 100.0, 100.0, 1.0]))
+    still = StillFeatures.of(scaler, np.array([50.0, 15.0, 0.0, np.inf]))
+    window = np.array([[100.0, 70.0, 100.0 + 1e-8, 9.0], [500.0, 100.0, 101.0, 1.0]])
+    assert still.distances(window).tolist() == [[2.0, -2.0, 0.0, 0.0], [8.0, 0.0, 8.0, 0.0]]
 
 
 @pytest.mark.parametrize("make", DETECTORS)

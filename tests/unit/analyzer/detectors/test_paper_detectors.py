@@ -84,9 +84,39 @@ def test_garbage_in_a_window_is_judged_not_raised(fitted: PaperDetectors) -> Non
     assert verdicts[2].agreeing >= 2
 
 
-def test_a_reference_in_which_nothing_varies_marks_nothing() -> None:
+def test_a_reference_in_which_nothing_varies_marks_what_moves() -> None:
     detectors = PaperDetectors().fit(np.full((30, 8), 4.0))
-    assert detectors.judge(np.full((1, 8), 9.0))[0].agreeing == 0
+    still, moved = np.full((2, 1, 8), 4.0)
+    moved[0, 3] = 9.0
+    assert detectors.judge(still)[0].agreeing == 0
+    verdict = detectors.judge(moved)[0]
+    assert verdict.agreeing == 2
+    assert [part.column for part in verdict.methods[0].top] == [3]
+
+
+def test_what_stood_still_counts_once_it_moves_and_changes_nothing_before() -> None:
+    """Five errors a window, in features of which four fifths varied."""
+    history, new = windows(120, seed=0), windows(20, seed=1)
+    errors = np.zeros((120, 15))
+    plain = PaperDetectors().fit(history)
+    detectors = PaperDetectors().fit(np.hstack([history, errors]))
+    unmoved = detectors.judge(np.hstack([new, errors[:20]]))
+    for mine, its in zip(unmoved, plain.judge(new), strict=True):
+        assert [m.score for m in mine.methods] == [m.score for m in its.methods]
+        assert [m.threshold for m in mine.methods] == [m.threshold for m in its.methods]
+    verdicts = detectors.judge(np.hstack([new, errors[:20] + 5.0]))
+    assert all(verdict.agreeing == 3 for verdict in verdicts)
+    assert {part.column for part in verdicts[0].methods[0].top[:15]} == set(range(60, 75))
+
+
+def test_a_feature_that_varied_only_sometimes_does_not_raise_the_thresholds() -> None:
+    """It stands still in some parts of the reference, not in the whole."""
+    history = np.hstack([windows(120, seed=0), np.zeros((120, 15))])
+    history[50:53, 60:] = 5.0
+    plain = PaperDetectors().fit(history[:, :60])
+    detectors = PaperDetectors().fit(history)
+    for mine, its in zip(detectors.thresholds_, plain.thresholds_, strict=True):
+        assert mine.value < 1.2 * its.value
 
 
 def test_a_short_reference_is_refused() -> None:
@@ -136,6 +166,8 @@ def test_a_model_of_other_columns_or_schema_is_refused(
         ("members", np.array(0)),
         ("members", np.array(4)),
         ("baseline", np.zeros(2)),
+        ("still.columns", np.array([60])),
+        ("still.values", np.zeros(1)),
     ],
 )
 def test_a_garbled_model_is_refused_whole(

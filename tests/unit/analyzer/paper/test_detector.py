@@ -8,10 +8,10 @@ from reveal_analyzer.detectors.paper_detectors import MethodScore, ModelError
 from reveal_analyzer.features.table import parse
 from reveal_analyzer.paper.detector import (
     PaperDetector,
-    PaperEpisodes,
     PaperOptions,
     PaperVerdict,
 )
+from reveal_analyzer.paper.episodes import PaperEpisodes
 from reveal_contract.metric import Kind, Role, Subsystem
 
 CHANNELS = 24

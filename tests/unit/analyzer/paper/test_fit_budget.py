@@ -8,7 +8,7 @@ import pytest
 
 from reveal_analyzer.paper.detector import PaperVerdict
 from reveal_analyzer.paper.fit_budget import FitBudget
-from reveal_analyzer.paper.methods import UNUSED_SLICES, PaperMethods
+from reveal_analyzer.paper.methods import UNUSED_SLICES, PaperMethods, WindowSettings
 from reveal_contract.time_units import NS_PER_SECOND
 from support.synthetic_node import Node
 
@@ -16,7 +16,7 @@ WINDOW, WARMUP = 3, 60
 
 
 def learned(node: Node, fits: FitBudget | None) -> PaperMethods:
-    methods = PaperMethods(WINDOW, WARMUP, budget=fits)
+    methods = PaperMethods(WindowSettings(WINDOW, warmup_s=WARMUP), budget=fits)
     _watch(methods, node, WARMUP)
     return methods
 

@@ -122,7 +122,7 @@ def test_a_kept_warm_up_gives_the_very_windows_there_were(
     events: list[int | None], length: int, as_they_came: bool
 ) -> None:
     """A number is the seed of a slice, None is a gap."""
-    ring, kept, observed = WindowRing(length), WarmupSlices(4), []
+    ring, kept, observed = WindowRing(length), WarmupSlices(4, length), []
     for seed in events:
         if kept.complete:
             break
@@ -137,8 +137,36 @@ def test_a_kept_warm_up_gives_the_very_windows_there_were(
         window = pushed(ring, plain)
         kept.add(sealed(plain) if as_they_came else plain, window=window is not None)
         observed += [] if window is None else [window]
-    again = list(kept.windows(WindowRing(length)))
+    again = list(kept.windows())
     assert kept.complete == (len(observed) >= 4)
     assert len(again) == len(observed)
     for window, before in zip(again, observed, strict=True):
         np.testing.assert_array_equal(window, before)
+
+
+@pytest.mark.parametrize(("length", "stride"), [(3, 1), (3, 2), (4, 4), (1, 1)])
+def test_windows_end_a_stride_apart(length: int, stride: int) -> None:
+    ring, drawn = WindowRing(length, stride), slices(14)
+    ends = [second for second, ticks in enumerate(drawn) if pushed(ring, of(ticks)) is not None]
+    assert ends == list(range(length - 1, 14, stride))
+    ring.reset()
+    again = [second for second, ticks in enumerate(drawn) if pushed(ring, of(ticks)) is not None]
+    assert again == ends
+
+
+@pytest.mark.parametrize("every", [1, 2, 3, 7])
+@pytest.mark.parametrize(("length", "stride"), [(3, 1), (3, 2), (1, 1), (4, 4)])
+def test_of_a_long_warm_up_every_so_many_windows_are_kept(
+    length: int, stride: int, every: int
+) -> None:
+    ring, kept, drawn = WindowRing(length, stride), WarmupSlices(5, length, every), slices(200)
+    ended = []
+    for ticks in drawn:
+        if kept.complete:
+            break
+        window = pushed(ring, of(ticks))
+        kept.add(of(ticks), window=window is not None)
+        ended += [] if window is None else [window]
+    again = list(kept.windows(stride))
+    assert kept.complete
+    np.testing.assert_array_equal(again, ended[::every])

@@ -376,7 +376,8 @@ def test_a_baseline_recording_replaces_the_warm_up(tmp_path: Path, capsys: Captu
     [
         (("--time", "x"), "--time is for tables"),
         (("--period", "1s"), "--period is for tables"),
-        (("--stride", "2s"), "--stride of a recording is 1s"),
+        (("--stride", "1500ms"), "--stride of a recording must be whole seconds"),
+        (("--stride", "5s"), "not below strideSeconds"),
         (("--window", "1500ms"), "must be whole seconds"),
         (("--window", "90s"), "windowSeconds: must be 1 to 60"),
         (("--mode", "paper", "--scores", "s.csv"), "writes the live score"),

@@ -65,3 +65,23 @@ def test_trained_on_a_baseline_its_percentile_is_the_baselines() -> None:
     found = score(later, "paper", healthy, SampleSettings(SIZE, STRIDE))
     assert found.score[50:62].min() >= 2.0
     assert all(each[50:62].min() > 1.0 for name, each in found.methods.items() if name == "ZScore")
+
+
+def test_a_column_that_stood_still_in_the_baseline_counts_once_it_moves() -> None:
+    table = _table()
+    errors = np.zeros((600, 1))
+    errors[450:470] = 5.0
+    whole = Table(table.times_ns, (*table.names, "errors"), np.hstack([table.values, errors]))
+    healthy = Table(whole.times_ns[:250], whole.names, whole.values[:250])
+    later = Table(whole.times_ns[350:], whole.names, whole.values[350:])
+    settings = SampleSettings(SIZE, STRIDE)
+    found = score(later, "paper", healthy, settings)
+    without = score(
+        Table(later.times_ns, table.names, later.values[:, :3]),
+        "paper",
+        Table(healthy.times_ns, table.names, healthy.values[:, :3]),
+        settings,
+    )
+    assert found.score[100:120].min() >= 2.0
+    assert without.score[100:120].max() < 2.0
+    assert np.array_equal(found.score[:95], without.score[:95])
