@@ -21,6 +21,9 @@ class Page:
 class OperatorApi(Protocol):
     """The requests of the operator.  All block, and raise ``ApiError`` of the contract."""
 
+    def now(self) -> float:
+        """Return the time of the API server's clock, in epoch seconds."""
+
     def get(self, kind: str, name: str, namespace: str = "") -> Object | None:
         """Return the object, or None."""
 

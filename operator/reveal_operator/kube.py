@@ -46,6 +46,9 @@ class KubernetesClient:
         """Return the credentials for kopf, which has a client of its own."""
         return self._transport.access()
 
+    def now(self) -> float:
+        return self._transport.now()
+
     def get(self, kind: str, name: str, namespace: str = "") -> Object | None:
         try:
             return self._transport.request("GET", path(kind, namespace, name))

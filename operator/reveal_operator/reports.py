@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from reveal_contract.finding import State
 from reveal_contract.kube.errors import GONE, NOT_FOUND, ApiError
-from reveal_contract.kube.names import REPORT_KIND
+from reveal_contract.kube.names import ANALYZER_MANAGER, REPORT_KIND
 from reveal_contract.runtime.backoff import Backoff
 from reveal_operator.api import OperatorApi
 
@@ -27,7 +27,10 @@ _log = logging.getLogger(__name__)
 
 
 class ReportRecord(NamedTuple):
-    """What retention and status need; ``resolved`` is in epoch seconds, 0 while open."""
+    """What retention and status need.
+
+    ``resolved`` is when it was resolved by the API server's clock, in epoch seconds, 0 while open.
+    """
 
     name: str
     uid: str
@@ -178,9 +181,18 @@ class ReportWatcher:
 
 
 def _when_resolved(metadata: Mapping[str, Any], status: Mapping[str, Any]) -> float:
-    """Return when it was resolved, in epoch seconds, by the best time that can be read."""
-    given = (status.get("resolvedTime"), status.get("lastSeenTime"), metadata["creationTimestamp"])
-    for moment in given:
+    """Return when it was resolved, in epoch seconds, by the best time that can be read.
+
+    The server notes when a status is written last, which is when the report was resolved.  Times in
+    the status are of other clocks, and of use only where the server noted nothing.
+    """
+    written = [
+        entry.get("time")
+        for entry in metadata.get("managedFields") or ()
+        if entry.get("manager") == ANALYZER_MANAGER and entry.get("subresource") == "status"
+    ]
+    given = (*written, status.get("resolvedTime"), status.get("lastSeenTime"))
+    for moment in (*given, metadata["creationTimestamp"]):
         with suppress(ValueError):
             return datetime.fromisoformat(str(moment)).timestamp()
     return 0.0

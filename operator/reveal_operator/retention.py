@@ -1,6 +1,7 @@
 """Which reports to delete, and the sweep that deletes them.
 
-A resolved report is deleted after its time to live.  Over the limit of a profile resolved reports
+A resolved report is deleted after its time to live, by the clock of the API server: it notes when
+the status was written last, and says what time it is.  Over the limit of a profile resolved reports
 are deleted, the oldest first.  Open ones stay, however many: they are what is wrong now.  The
 garbage collector deletes the reports of a profile that is gone.
 """
@@ -9,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
@@ -37,7 +37,10 @@ class RetentionLimits:
 def expendable(
     reports: Iterable[ReportRecord], limits: RetentionLimits, now: float
 ) -> list[ReportRecord]:
-    """Return the reports of one profile to delete, the oldest first; ``now`` in epoch seconds."""
+    """Return the reports of one profile to delete, the oldest first.
+
+    ``now`` is of the API server's clock, in epoch seconds.
+    """
     known = list(reports)
     resolved = sorted(
         (report for report in known if not report.is_open), key=lambda r: (r.resolved, r.name)
@@ -60,10 +63,9 @@ class Retention:
         reports: ReportIndex,
         limits: Callable[[], Mapping[str, RetentionLimits]],
         metrics: OperatorMetrics,
-        now: Callable[[], float] = time.time,
     ) -> None:
         self._api, self._reports, self._limits = api, reports, limits
-        self._metrics, self._now = metrics, now
+        self._metrics = metrics
 
     async def run(self, every_s: float = SWEEP_S) -> None:
         """Sweep until cancelled; what fails is done by the next sweep."""
@@ -78,7 +80,7 @@ class Retention:
         """Sweep once; return how many were deleted.  Raises ``ApiError``."""
         count = 0
         for profile, limits in self._limits().items():
-            expired = expendable(self._reports.of(profile), limits, self._now())
+            expired = expendable(self._reports.of(profile), limits, self._api.now())
             gone = await self._delete_all(expired)
             if gone:
                 _log.info("%s: %d resolved reports deleted, too old or too many", profile, gone)

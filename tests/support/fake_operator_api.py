@@ -37,7 +37,11 @@ class FakeOperatorApi:
         self.objects: dict[Key, Object] = {}
         self.requests: list[tuple[str, str, str]] = []
         self.fail: Callable[[str, str], ApiError | None] = lambda verb, kind: None
+        self.now_s = 0.0  # of the server's clock
         self._version = 0
+
+    def now(self) -> float:
+        return self.now_s
 
     @property
     def writes(self) -> list[tuple[str, str]]:

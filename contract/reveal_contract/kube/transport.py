@@ -7,8 +7,11 @@ its models would cost memory, and would drop fields that they do not know.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +36,33 @@ _CHUNK = 1 << 16  # bytes read at a time from a watch
 
 Object = dict[str, Any]
 Query = Iterable[tuple[str, str]]
+
+
+class ServerClock:
+    """The clock of a server, by the header ``Date`` of its latest response.
+
+    Until there was one it is the clock of this host.
+    """
+
+    def __init__(
+        self,
+        now: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._now, self._monotonic = now, monotonic
+        self._latest: tuple[float, float] | None = None  # its time, and that of our own counter
+
+    def update(self, header: str) -> None:
+        """Take the header of a response; one that is no time changes nothing."""
+        with suppress(ValueError):
+            self._latest = parsedate_to_datetime(header).timestamp(), self._monotonic()
+
+    def now(self) -> float:
+        """Return its time in epoch seconds, right to a second."""
+        if self._latest is None:
+            return self._now()
+        server_s, then_s = self._latest
+        return server_s + self._monotonic() - then_s
 
 
 class NoAccessError(Exception):
@@ -96,6 +126,7 @@ class Transport:
         self._timeouts = connect_s, read_s
         self._client = ApiClient(configuration)
         self._client.user_agent = user_agent
+        self._clock = ServerClock()
 
     def access(self) -> Access:
         """Return the credentials as they are now: tokens of pods are renewed."""
@@ -111,6 +142,10 @@ class Transport:
             certificate_path=settings.cert_file,
             key_path=settings.key_file,
         )
+
+    def now(self) -> float:
+        """Return the time of the server's clock, in epoch seconds; see ``ServerClock``."""
+        return self._clock.now()
 
     def request(
         self,
@@ -197,6 +232,7 @@ class Transport:
             response = self._client.call_api(
                 *parameters, _request_timeout=(connect_s, read_s or default_read_s)
             )
+            self._clock.update(response.headers.get("Date", ""))
             if 200 <= response.status <= 299:
                 return response
             data: bytes = response.read()  # type: ignore[no-untyped-call]

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reveal_contract.kube.names import ANALYZER_MANAGER
+from reveal_operator.metrics import OperatorMetrics
 from reveal_operator.reports import ReportCounts, ReportIndex, ReportRecord, report_of
-from reveal_operator.retention import RetentionLimits, expendable
+from reveal_operator.retention import Retention, RetentionLimits, expendable
+from support.fake_operator_api import FakeOperatorApi
 
 NOW = 1_000_000.0
 
@@ -90,6 +94,35 @@ def body(name: str, **status: Any) -> dict[str, Any]:
 )
 def test_the_summary_of_a_report(status: dict[str, Any], is_open: bool, resolved: float) -> None:
     assert report_of(body("r", **status)) == ReportRecord("r", "uid-r", "5", "p", is_open, resolved)
+
+
+def written(manager: str, moment: str, subresource: str = "status") -> dict[str, str]:
+    return {"manager": manager, "subresource": subresource, "operation": "Apply", "time": moment}
+
+
+@pytest.mark.parametrize("clock", ["1969-12-01T00:00:00Z", "1971-01-01T00:00:00Z"])
+def test_the_age_of_a_report_is_by_the_api_server_whatever_the_clock_of_its_node(
+    clock: str,
+) -> None:
+    found = body("r", state="Resolved", resolvedTime=clock, lastSeenTime=clock)
+    found["metadata"]["managedFields"] = [
+        written("kubectl", "1970-01-01T00:09:00Z"),
+        written(ANALYZER_MANAGER, "1970-01-01T00:00:20Z", subresource=""),
+        written(ANALYZER_MANAGER, "1970-01-01T00:05:00Z"),
+    ]
+    assert report_of(found).resolved == 300.0
+
+
+@pytest.mark.parametrize(("now_s", "kept"), [(1099.0, 1), (1100.0, 0)])
+def test_a_sweep_takes_the_time_from_the_api_server(now_s: float, kept: int) -> None:
+    api = FakeOperatorApi()
+    api.now_s = now_s
+    reports = ReportIndex(lambda profile: None)
+    reports.put(ReportRecord("r", "uid", "1", "p", False, 1000.0))
+    limits = {"p": RetentionLimits(100, 1000)}
+    sweep = Retention(api, reports, lambda: limits, OperatorMetrics())
+    asyncio.run(sweep.sweep())
+    assert len([verb for verb, _, _ in api.requests if verb == "delete"]) == 1 - kept
 
 
 def test_reports_are_counted_by_profile_and_changes_are_signaled() -> None:

@@ -10,6 +10,7 @@ from reveal_analyzer.sinks.kube.entry import PendingEvent, ReportEntry
 from reveal_contract.finding import Finding
 from reveal_contract.kube.anomaly_report import EACH_SECOND, Report, WindowLengths, report
 from reveal_contract.settings import AnalyzerSettings
+from reveal_contract.time_units import NS_PER_SECOND
 
 MAX_ENTRIES = 10_000
 
@@ -62,9 +63,19 @@ class Entries:
         """Return the report of a finding; its generation is known when it is written."""
         return report(finding, self._profile, 0, self._lengths)
 
-    def refresh(self, entry: ReportEntry, now_ns: int) -> None:
-        """Move the report's last observation to now."""
-        entry.report = entry.report.refreshed(now_ns, self._lengths)
+    def refresh(self, entry: ReportEntry, now_s: float) -> None:
+        """Move the report's last observation to now, by the clock of its node.
+
+        That clock may be set otherwise than that of this process: it is its last known time, and
+        what has passed since.
+        """
+        last = entry.updated_s if entry.refreshed_s is None else entry.refreshed_s
+        if last is None:
+            return
+        passed_ns = round((now_s - last) * NS_PER_SECOND)
+        observed_ns = entry.report.finding.last_observed_ns + passed_ns
+        entry.report = entry.report.refreshed(observed_ns, self._lengths)
+        entry.refreshed_s = now_s
 
     def add_events(self, entry: ReportEntry, events: Sequence[PendingEvent]) -> None:
         """Queue Events behind the report, where the profile wants Events."""

@@ -75,6 +75,7 @@ class ReportEntry:
     observation: Observation = Observation.UNKNOWN
     orphaned_since_s: float | None = None
     updated_s: float | None = None
+    refreshed_s: float | None = None  # the same, of the last refresh after it
     opened_here: bool = False
     pod_notified: bool = False
     reminders: int | None = None

@@ -104,7 +104,7 @@ class ReportStore:
         events = event_policy.changed(finding, entry.max_severity, was_open=entry.report.open)
         grew = finding.severity.rank > entry.max_severity.rank
         entry.report = self._entries.report_of(finding).continuing(entry.report)
-        entry.updated_s = now_s
+        entry.updated_s, entry.refreshed_s = now_s, None
         entry.observe(Observation.ACTIVE)
         entry.raise_max_severity(finding.severity)
         if entry.admission is not Admission.SUMMARIZED:
@@ -170,7 +170,7 @@ class ReportStore:
             if not entry.dirty:
                 if not self._is_stale(entry, now_s):
                     continue
-                self._entries.refresh(entry, now_ns)
+                self._entries.refresh(entry, now_s)
             found.append(entry)
         return sorted(found, key=lambda entry: -entry.report.severity.rank)
 

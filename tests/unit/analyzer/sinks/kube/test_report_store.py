@@ -97,6 +97,24 @@ def test_an_open_report_is_refreshed_every_five_minutes() -> None:
     assert last.status["windows"]["count"] > 600
 
 
+def test_a_refresh_keeps_to_the_clock_of_the_node() -> None:
+    """That clock is two hours behind the one of the analyzer."""
+    harness = StoreHarness()
+    behind_ns = 7200 * SECOND
+    found = opened().finding
+    observed_ns = found.last_observed_ns - behind_ns
+    early = replace(
+        found,
+        first_observed_ns=found.first_observed_ns - behind_ns,
+        last_observed_ns=observed_ns,
+    )
+    harness.update(FindingUpdate(FindingChange.OPENED, early))
+    harness.run(700)
+    [last] = harness.written[-1:]
+    passed_ns = last.finding.last_observed_ns - observed_ns
+    assert 600 <= passed_ns / SECOND <= 700
+
+
 def test_a_configuration_finding_is_refreshed_each_hour_and_has_no_events() -> None:
     harness = StoreHarness()
     kind = FindingKind.CONFIGURATION
