@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 
@@ -17,6 +18,13 @@ FINE_HZ, TICK_HZ = 50, 10
 JOB = "/train"
 
 
+class Tenant(Protocol):
+    """A subject of a node."""
+
+    def clock(self, seconds: int, rate: int = FINE_HZ) -> np.ndarray:
+        """CPU time used in each sample, in s."""
+
+
 @dataclass(frozen=True)
 class Job:
     """Steps of ``period`` s, busy for ``duty`` of each, that differ by ``jitter`` of themselves.
@@ -24,7 +32,8 @@ class Job:
     ``slower`` gives the factor of a step by the time it begins.  Each ``evaluates`` s (0: never)
     there are two seconds of shorter steps, as an evaluation has.  A step of several ``parts``
     is as many small ones and an update; what makes it longer comes after them.  ``pause`` is when
-    the job stops, and for how many seconds.
+    the job stops, and for how many seconds; ``saves`` how often it writes a checkpoint (s, 0:
+    never), and for how many seconds it does nothing else then.
     """
 
     period: float
@@ -35,14 +44,19 @@ class Job:
     seed: int = 0
     parts: int = 1
     pause: tuple[float, float] = (0.0, 0.0)
+    saves: tuple[float, float] = (0.0, 0.0)
 
     def steps(self, seconds: float) -> list[tuple[float, float]]:
         """When each step begins and how long it takes."""
         draw, begin, result = np.random.default_rng(self.seed), 0.0, []
         stop, stopped_s = self.pause
+        interval, saving_s = self.saves
+        saved = interval
         while begin < seconds:
             if stopped_s and begin >= stop:
                 begin, stopped_s = begin + stopped_s, 0.0
+            if interval and begin >= saved:
+                begin, saved = begin + saving_s, saved + interval
             length = self.period * self.slower(begin) * max(0.2, draw.normal(1, self.jitter))
             if self.evaluates and begin % self.evaluates < 2:
                 length = self.period * 0.4
@@ -79,11 +93,14 @@ class Job:
 
 @dataclass
 class HeartbeatNode:
-    """A node of jobs: one slice a second with each one's CPU clock, at 50 Hz or 10 Hz."""
+    """A node of tenants: one slice a second with each one's CPU clock, at 50 Hz or 10 Hz.
 
-    jobs: dict[str, Job]
+    ``fine`` says whether it is read at 50 Hz, or of which tenants.
+    """
+
+    jobs: Mapping[str, Tenant]
     seconds: int
-    fine: bool = True
+    fine: bool | Collection[str] = True
     node: str = "n1"
     others: tuple[Channel, ...] = ()
     table: ChannelTable = field(init=False)
@@ -92,22 +109,25 @@ class HeartbeatNode:
         channels = []
         for name in self.jobs:
             channels.append(Channel("cpu.subject.usage", name, Kind.COUNTER, 1.0))
-            if self.fine:
+            if self._is_fine(name):
                 channels += [
                     Channel("cpu.subject.usage.fine", f"{name}#{index}", Kind.COUNTER, 1000.0)
                     for index in range(1, 6)
                 ]
         self.table = ChannelTable((*channels, *self.others), ())
 
+    def _is_fine(self, name: str) -> bool:
+        return self.fine if isinstance(self.fine, bool) else name in self.fine
+
     def slices(self, values: Callable[[int], dict[str, float]] = lambda _: {}) -> Iterator[Message]:
         """``values``: what other channels hold in a second, by label; 0 where not said."""
         clocks = {name: job.clock(self.seconds) for name, job in self.jobs.items()}
         for second in range(self.seconds):
             columns = []
-            for clock in clocks.values():
+            for name, clock in clocks.items():
                 fine = clock[second * FINE_HZ : (second + 1) * FINE_HZ].reshape(TICK_HZ, 5)
                 columns.append(np.round(fine.sum(axis=1, keepdims=True) * 1e9))
-                if self.fine:
+                if self._is_fine(name):
                     columns.append(np.round(fine * 1e6))
             given = values(second)
             levels = [given.get(channel.label, 0.0) for channel in self.others]

@@ -65,11 +65,13 @@ class RhythmSearch:
     """Searches for the rhythm of one job; ``reason`` says why there is no lock yet.
 
     It starts after ``wait`` seconds: this spreads the searches of many jobs, and leaves a job
-    alone for a while whose rhythm was refused.
+    alone for a while whose rhythm was refused.  ``known`` is the period (s) of a job that may
+    return with longer steps, 0 without one.
     """
 
-    def __init__(self, wait: int = 0, reason: str = NO_RHYTHM) -> None:
+    def __init__(self, wait: int = 0, reason: str = NO_RHYTHM, known: float = 0.0) -> None:
         self.reason = reason
+        self._known = known
         self._best: list[_Candidate] = []  # of the last searches, all on one channel
         self._wait = wait
 
@@ -78,7 +80,7 @@ class RhythmSearch:
         self._wait -= 1
         if self._wait > 0:
             return None
-        candidates, self.reason = _candidates(rings)
+        candidates, self.reason = _candidates(rings, self._known)
         if not candidates:
             self._best, self._wait = [], SEARCH_INTERVAL_S
             return None
@@ -100,7 +102,7 @@ class RhythmSearch:
         )
 
 
-def _candidates(rings: Mapping[str, RingBuffer]) -> tuple[list[_Candidate], str]:
+def _candidates(rings: Mapping[str, RingBuffer], known: float) -> tuple[list[_Candidate], str]:
     """Return the credible rhythms, and the reason against a lock.
 
     The first candidate is the one whose strength exceeds the needed one by the largest factor.
@@ -114,10 +116,11 @@ def _candidates(rings: Mapping[str, RingBuffer]) -> tuple[list[_Candidate], str]
         spectrum = comb.spectrum(values, ring.rate)
         # a slow rhythm may be strong only in the lower part of a wide band
         for top in (None, _COARSE_HZ) if ring.rate > _FINE_RATE else (None,):
-            fit = comb.best_fit(spectrum, top)
+            fit = comb.best_fit(spectrum, top, comb.LONGEST_KNOWN_S if known else comb.LONGEST_S)
             if fit is None:
                 continue
-            needed = needed_strength(ring.rate, fit.period, top)
+            # steps that were longer than this in the same job are no news
+            needed = needed_strength(ring.rate, min(fit.period, known or fit.period), top)
             if fit.strength < needed:
                 continue
             if is_alias(spectrum, fit.period):

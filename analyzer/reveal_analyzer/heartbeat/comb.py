@@ -14,7 +14,7 @@ import numpy as np
 from reveal_analyzer.arrays import Floats, Indices
 
 LONGEST_S = 7.5  # eight steps must fit into the longest window
-LONGEST_KNOWN_S = 15.0  # four steps of a job that is known must fit into it
+LONGEST_KNOWN_S = 20.0  # three steps of a job that is known must fit into it
 _TEETH = 4
 _TOOTH_WEIGHT = 0.84  # of each tooth relative to the one before
 _PADDING = 4
@@ -28,6 +28,7 @@ _SLOWER_LEAST = 1.8  # short steps in a whole step, at least
 _NEAR = 0.6, 3.0  # times the period of a whole step in which it is searched again
 _SPACING = 0.02  # Hz that the highest tooth moves between two candidates: less than its line
 _CLEARLY = 0.1
+_MOST_COVERED = 0.6  # of a band by the lines of a comb's teeth: a denser comb holds all of it
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ def _stronger_fit(
 ) -> CombFit | None:
     """Return the comb in a range of periods that holds clearly more power than that of one."""
     top = min(_SLOWER_BAND, _BAND * spectrum.rate)
-    first, last = 1 / longest, 1 / shortest
+    first, last = max(1 / longest, 2 * _reach(spectrum) / _MOST_COVERED), 1 / shortest
     if last <= first or 2 / period > top:
         return None
     low, end = int(0.5 * first / spectrum.step), int(top / spectrum.step)
@@ -145,12 +146,16 @@ def _end(spectrum: Spectrum, top: float | None) -> int:
     return size if top is None else min(size, int(top / spectrum.step))
 
 
+def _reach(spectrum: Spectrum) -> float:
+    """Return half the width of a line in Hz."""
+    return spectrum.line_width * spectrum.step
+
+
 def _tooth_share(spectrum: Spectrum, frequency: float, low: int, end: int) -> float:
     """Return the share beyond chance of the power of these bins that is near a comb's teeth."""
     power = spectrum.power[low:end]
     multiples = np.arange(low, end) * (spectrum.step / frequency)
-    reach = spectrum.line_width * spectrum.step
-    tooth = np.abs(multiples - np.round(multiples)) * frequency <= reach
+    tooth = np.abs(multiples - np.round(multiples)) * frequency <= _reach(spectrum)
     chance, total = float(tooth.mean()), float(power.sum())
     if chance >= 1 or total < _TINY:
         return 0.0

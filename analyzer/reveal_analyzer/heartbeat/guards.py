@@ -10,7 +10,7 @@ from reveal_analyzer.heartbeat.comb import Spectrum
 
 MOST_SCATTER = 0.03  # of the step time over the shortest window; beyond it nothing is reported
 LEAST_STEPS = 8  # in a window
-LEAST_STEPS_KNOWN = 4  # in the longest window, of a job whose reference is known
+LEAST_STEPS_KNOWN = 3  # in the longest window, of a job whose reference is known
 LEAST_REFERENCE_S = 20
 SAME_RHYTHM = 0.6, 1.7  # ratios of periods within which a rhythm that moved is the same
 _MARGIN = 1.25

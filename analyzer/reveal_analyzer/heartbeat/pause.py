@@ -7,10 +7,14 @@ _LEAST_S, _LEAST_STEPS = 5, 3  # of idleness; within a step a job may wait, too
 
 
 class PauseWatch:
-    """Follows one job; ``resumed`` is for how many seconds it has been back from its last pause."""
+    """Follows one job; ``resumed`` is for how many seconds it has been back from its last pause.
+
+    ``is_on`` is whether it does nothing now, for longer than within a step.
+    """
 
     def __init__(self) -> None:
         self.resumed: int | None = None
+        self.is_on = False
         self._idle = 0
 
     def update(self, work: float | None, normal: float, period: float) -> None:
@@ -23,7 +27,8 @@ class PauseWatch:
         if work is None or not normal:
             return
         self._idle = self._idle + 1 if work < _IDLE * normal else 0
-        if self._idle >= max(_LEAST_S, _LEAST_STEPS * period):
+        self.is_on = self._idle >= max(_LEAST_S, _LEAST_STEPS * period)
+        if self.is_on:
             self.resumed = 0
 
     def note(self) -> None:

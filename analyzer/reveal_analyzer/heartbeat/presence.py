@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import Enum, auto
 
+import numpy as np
+
 from reveal_analyzer.heartbeat import comb
 from reveal_analyzer.heartbeat.acquisition import RhythmLock
 from reveal_analyzer.heartbeat.guards import SAME_RHYTHM, is_same_rhythm
@@ -15,6 +17,8 @@ _KEPT_STRENGTH = 0.5  # of the strength that a lock needs, to keep it
 _MOST_WEAK, _MOST_WEAK_UNREFERENCED = 6, 2
 _MOVED, _MOVED_CHECKS = 0.06, 2  # by this share of the period, in so many consecutive checks
 _RIVAL = 1.5  # times as strong, and too far from the period to be the same rhythm
+_CLOSE = 0.15  # of the period: a rhythm that moves by more must be as strong as a new one
+_MOST_PARTS, _SAME_PART = 4, 0.2  # in a step whose multiple is searched, and the tolerance
 _JUMP_CHECKS, _SAME_RIVAL = 3, 1.05  # checks that find the same rival, up to this ratio
 
 
@@ -64,7 +68,9 @@ class PresenceCheck:
             return self._move_to(self._rivals[-1])
         if self._is_lost(bool(reference.period), may_be_slower=slower):
             return Presence.LOST
-        return self._moved_by(fit.period if fit and same else period, period)
+        if fit is None or not same or not self._may_move(fit, period, here):
+            return self._moved_by(period, period)
+        return self._moved_by(fit.period, period)
 
     def _best(
         self, spectrum: comb.Spectrum, period: float, *, is_known: bool, is_whole: bool
@@ -76,8 +82,17 @@ class PresenceCheck:
         fit = comb.best_fit(spectrum, self._lock.top, longest)
         # a step that changes may look like its parts for a while
         if fit and is_known and fit.period < SAME_RHYTHM[0] * period:
-            return comb.moved_fit(spectrum, period, fit.period) or fit
+            moved = comb.moved_fit(spectrum, period, fit.period)
+            return fit if moved is None or _share_part(moved.period, period, fit.period) else moved
         return fit
+
+    def _may_move(self, fit: comb.CombFit, period: float, here: float) -> bool:
+        """Return whether a rhythm is close to the period, or clearly there and not here any more.
+
+        The comb of a multiple of the period has all of its power, too.
+        """
+        is_close = abs(fit.period / period - 1) <= _CLOSE
+        return is_close or fit.strength >= max(self._lock.needed, _RIVAL * here)
 
     def _count_weak(self) -> None:
         weak = self.strength < _KEPT_STRENGTH * self._lock.needed
@@ -106,3 +121,13 @@ class PresenceCheck:
     def _move_to(self, period: float) -> Presence:
         self._moved, self._weak, self._rivals, self.moved_to = 0, 0, [], period
         return Presence.MOVED
+
+
+def _share_part(moved: float, period: float, part: float) -> bool:
+    """Return whether two periods are multiples of one part, which has not changed.
+
+    Each multiple holds the lines of the part: which one is the step cannot be told.
+    """
+    multiples = np.array([moved, period]) / part
+    whole = np.round(multiples)
+    return bool((whole <= _MOST_PARTS).all() and (np.abs(multiples - whole) < _SAME_PART).all())

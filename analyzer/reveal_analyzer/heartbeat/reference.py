@@ -43,8 +43,12 @@ class WindowReading:
 
     @property
     def margin(self) -> float:
-        """Half the width of the interval, in percent."""
-        return 2 * max(self.scatter, LEAST_SCATTER)
+        """Half the width of the interval, in percent.
+
+        Steps that are longer scatter by more of the reference's step, and fewer fit into a window.
+        """
+        longer = 1 + max(0.0, self.percent) / 100
+        return float(2 * max(self.scatter, LEAST_SCATTER) * longer**1.5)
 
 
 class StepReference:

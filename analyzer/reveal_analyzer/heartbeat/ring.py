@@ -32,6 +32,10 @@ class RingBuffer:
         for _ in range(min(seconds, SPAN_S)):
             self.push(np.full(self.rate, np.nan))
 
+    def restart(self) -> None:
+        """Drop all values."""
+        self.seconds = 0
+
     def readable(self, least: int) -> int:
         """Return how many of the last seconds can be used: all, else ``least``, else 0."""
         return next((span for span in (self.seconds, least) if self._is_readable(span)), 0)

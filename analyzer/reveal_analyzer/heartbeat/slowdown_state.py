@@ -146,16 +146,30 @@ class SlowdownState:
 
     def _continue(self, step: StepTime, since_ns: int, end_ns: int) -> None:
         """End the current slowdown if it is over, else update its impact."""
-        first = step.readings[0]
-        # long windows are slow after the shortest has recovered: it decides the end
-        self._calm = self._calm + 1 if not step.slower or self._has_recovered(first) else 0
+        deciding = self._deciding(step, (end_ns - since_ns) / NS_PER_SECOND)
+        recovered = deciding is not None and self._has_recovered(deciding)
+        if deciding is not None:
+            self._calm = self._calm + 1 if recovered else 0
         if self._calm >= CALM_S:
             self._end(end_ns, Resolution.ENDED)
-        elif self.impact is None or (
-            first.percent > min(first.level, self.impact.slowdown_percent / 2)
-            and self._is_settled()
-        ):
+        elif self.impact is None or (deciding is not None and not recovered and self._is_settled()):
             self.impact = impact(self.subject, step, since_ns, end_ns)
+
+    def _deciding(self, step: StepTime, lasted_s: float) -> WindowReading | None:
+        """Return the reading that decides whether the slowdown is over.
+
+        It is that of the shortest window that shows slowdowns of this size: long windows are slow
+        after the job has recovered.  A window that begins before the slowdown shows healthy steps,
+        and so does a reading at a period that the job has left.
+        """
+        if not step.is_certain:
+            return None
+        inside = [reading for reading in step.readings if reading.window <= lasted_s]
+        if not inside:
+            return None
+        least = min(reading.level for reading in inside)
+        percent = max(least, self.impact.slowdown_percent if self.impact else 0.0)
+        return next(reading for reading in inside if reading.level <= percent)
 
     def _is_settled(self) -> bool:
         """Return whether the shortest window reads the same as half a window ago."""
@@ -180,9 +194,10 @@ class SlowdownState:
             self._history.clear()
             self._end(end_ns, Resolution.ENDED if gone else Resolution.UNOBSERVED)
 
-    def _has_recovered(self, first: WindowReading) -> bool:
-        percent = self.impact.slowdown_percent if self.impact else first.level
-        return first.percent < min(first.level, percent) / 2
+    def _has_recovered(self, reading: WindowReading) -> bool:
+        """Return whether a reading is nearer to the reference than to the slowdown."""
+        percent = self.impact.slowdown_percent if self.impact else 0.0
+        return not reading.slower and reading.percent < max(reading.level, percent) / 2
 
     def _end(self, end_ns: int, resolution: Resolution) -> None:
         if self.since_ns is not None:

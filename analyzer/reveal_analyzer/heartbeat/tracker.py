@@ -15,6 +15,7 @@ from reveal_analyzer.heartbeat.acquisition import (
     TIMER,
     RhythmSearch,
 )
+from reveal_analyzer.heartbeat.comb import LONGEST_S
 from reveal_analyzer.heartbeat.pause import PauseWatch
 from reveal_analyzer.heartbeat.reference import StepReference, WindowReading
 from reveal_analyzer.heartbeat.ring import RingBuffer
@@ -36,6 +37,7 @@ class StepTime:
 
     ``resumed`` is for how many seconds the job has been back from its last pause, if it made one;
     ``jumped`` for how many it has had its present step, if that became far longer at once.
+    ``is_certain`` is whether the spectrum has the rhythm where it is read.
     """
 
     period: float
@@ -45,6 +47,7 @@ class StepTime:
     readings: tuple[WindowReading, ...] = ()
     resumed: int | None = None
     jumped: int | None = None
+    is_certain: bool = True
 
     @property
     def slower(self) -> bool:
@@ -72,6 +75,7 @@ class _LostLock:
 
     clock: int
     channel: str
+    period: float
     reference: StepReference
     paused: bool
 
@@ -102,7 +106,7 @@ class RhythmTracker:
     def is_read(self) -> bool:
         """Whether the job has a step time that slowdowns are measured against, or had it lately."""
         if self._tracked is None:
-            return self._lost is not None and self._clock - self._lost.clock <= _SAME_JOB_S
+            return self._may_return()
         return bool(self._tracked.reference.period)
 
     def save(self) -> StateTree | None:
@@ -139,6 +143,7 @@ class RhythmTracker:
         self._clock += bool(second)
         self._push(second)
         if self._tracked is None:
+            self._await_return(second)
             self._tracked = self._acquire(learn=learn)
         tracked = self._tracked
         if tracked is None:
@@ -146,7 +151,7 @@ class RhythmTracker:
                 self._pause.note()
             return None
         tracked.pass_by(1)
-        self._watch_pauses(tracked, second)
+        self._watch_pauses(second, tracked.lock.channel, tracked.reference, tracked.period)
         periods = self._read(tracked, learn=learn)
         if not periods:
             return None
@@ -165,11 +170,27 @@ class RhythmTracker:
             if name not in second:
                 ring.push(np.full(ring.rate, np.nan))
 
-    def _watch_pauses(self, tracked: TrackedRhythm, second: Mapping[str, Floats]) -> None:
-        values = second.get(tracked.lock.channel)
+    def _watch_pauses(
+        self, second: Mapping[str, Floats], channel: str, reference: StepReference, period: float
+    ) -> None:
+        values = second.get(channel)
         is_read = values is not None and not np.isnan(values).any()
         work = float(values.sum()) if is_read and values is not None else None
-        self._pause.update(work, tracked.reference.work, tracked.period)
+        self._pause.update(work, reference.work, period)
+
+    def _await_return(self, second: Mapping[str, Floats]) -> None:
+        """Drop what was read before and in a pause: the rhythm after it is searched alone."""
+        lost = self._lost
+        if lost is None or not self._may_return():
+            return
+        self._watch_pauses(second, lost.channel, lost.reference, lost.period)
+        if self._pause.is_on:
+            for ring in self._rings.values():
+                ring.restart()
+
+    def _may_return(self) -> bool:
+        """Return whether a lock was lost so lately that its job may come back to it."""
+        return self._lost is not None and self._clock - self._lost.clock <= _SAME_JOB_S
 
     def _acquire(self, *, learn: bool) -> TrackedRhythm | None:
         """Continue the search; a rhythm that returns soon keeps its reference."""
@@ -179,9 +200,13 @@ class RhythmTracker:
         if lock is None:
             return None
         ring, lost = self._rings[lock.channel], self._lost
+        is_back = lost and lost.channel == lock.channel and self._is_back(lost, lock.period, ring)
         self._lost = None
-        if lost and lost.channel == lock.channel and self._is_back(lost, lock.period, ring):
+        if lost and is_back:
             return TrackedRhythm.begin(lock, lost.reference)
+        if lock.period > LONGEST_S:
+            self._search = RhythmSearch()
+            return None
         tracked = TrackedRhythm.begin(lock, StepReference())
         if learn:
             tracked.learn_from(ring)
@@ -189,7 +214,7 @@ class RhythmTracker:
 
     def _is_back(self, lost: _LostLock, period: float, ring: RingBuffer) -> bool:
         values = ring.last(LEAST_S)
-        if values is None or self._clock - lost.clock > _SAME_JOB_S:
+        if values is None or not self._may_return():
             return False
         return lost.reference.may_be(period, float(values.mean()) * ring.rate)
 
@@ -250,9 +275,11 @@ class RhythmTracker:
     def _lose(self, tracked: TrackedRhythm, reason: str) -> None:
         if tracked.reference.period:
             self._lost = _LostLock(
-                self._clock, tracked.lock.channel, tracked.reference, paused=reason != UNREAD
-            )
-        self._tracked, self.reason, self._search = None, reason, RhythmSearch()
+                self._clock, tracked.lock.channel, tracked.period, tracked.reference,
+                paused=reason != UNREAD,
+            )  # fmt: skip
+        known = tracked.reference.period
+        self._tracked, self.reason, self._search = None, reason, RhythmSearch(known=known)
 
     def _refuse_timer(self) -> None:
         """Leave a job alone for a while that a timer paces."""
@@ -276,8 +303,9 @@ class RhythmTracker:
         channel, strength = tracked.lock.channel, tracked.presence.strength
         baseline, resumed = reference.period or tracked.period, self._pause.resumed
         step = StepTime(
-            tracked.period, baseline, channel, strength, readings, resumed, tracked.jumped
-        )
+            tracked.period, baseline, channel, strength, readings, resumed, tracked.jumped,
+            tracked.presence.is_certain,
+        )  # fmt: skip
         if step.slowest is None or tracked.shows(step.slowest, periods[step.slowest.window], ring):
             return step
         self.reason = CHANGING

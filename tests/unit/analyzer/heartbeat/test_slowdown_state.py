@@ -11,6 +11,7 @@ from reveal_analyzer.heartbeat.slowdown_state import (
     ACCEPTED_RESUMED_S,
     ACCEPTED_S,
     CALM_LOST_S,
+    CALM_S,
     GONE_S,
     MOST_GAP_S,
     SUSTAINED_S,
@@ -112,6 +113,45 @@ def test_a_job_that_recovers_ends_it() -> None:
     played = slowed().add(HEALTHY, 12)
     assert played.state.end is not None
     assert played.state.end.resolution is Resolution.ENDED
+
+
+def test_a_slowdown_that_reads_a_little_below_its_threshold_has_not_ended() -> None:
+    played = Played().add(HEALTHY, 60).add(beat(2.4, 2.4, 2.4), 40).add(beat(1.8, 1.9, 1.9), 60)
+    assert played.state.since_ns is not None
+    played.add(beat(0.6, 1.9, 1.9), CALM_S)
+    assert played.state.since_ns is None
+
+
+def test_a_window_that_cannot_show_a_slowdown_does_not_end_it() -> None:
+    def scattered(shortest: float, longer: float) -> StepTime:
+        readings = (WindowReading(10, shortest, 1.5, 6.0), WindowReading(30, longer, 0.5, 2.0))
+        return StepTime(0.5, 0.45, "cpu.subject.usage.fine", 0.5, readings)
+
+    played = Played().add(HEALTHY, 60).add(scattered(3.2, 3.0), 40).add(scattered(0.9, 2.8), 30)
+    assert played.state.since_ns is not None
+    played.add(scattered(0.2, 0.3), CALM_S)
+    assert played.state.since_ns is None
+
+
+def test_a_window_that_began_before_a_slowdown_does_not_end_it() -> None:
+    played = Played().add(HEALTHY, 60).add(beat(9, 9, 9), 6)
+    longest = StepTime(0.5, 0.45, "cpu.subject.usage.fine", 0.5, beat(0, 0, 0.5).readings[2:])
+    assert played.add(longest, 30).state.since_ns is not None
+    assert played.add(longest, 30).state.since_ns is None
+
+
+def test_a_reading_at_a_period_that_the_job_left_ends_nothing() -> None:
+    played = slowed().add(replace(HEALTHY, is_certain=False), 30)
+    assert played.state.since_ns is not None
+    assert played.add(HEALTHY, CALM_S).state.since_ns is None
+
+
+def test_longer_steps_have_a_wider_interval_within_which_they_are_steady() -> None:
+    assert beat(300).readings[0].margin == pytest.approx(8 * beat(0).readings[0].margin)
+    assert beat(-20).readings[0].margin == beat(0).readings[0].margin
+    played = Played().add(HEALTHY, 60).add(beat(200), 30).add(beat(203), 8)
+    assert played.state.impact is not None
+    assert played.state.impact.slowdown_percent == 203
 
 
 def test_a_slowdown_that_ends_unread_ends_once_it_is_read_again() -> None:

@@ -71,6 +71,39 @@ def test_steps_that_outgrow_the_range_or_consist_of_parts_stay_slower(
     assert late[-1].readings[-1].percent == pytest.approx(percent, abs=3)
 
 
+@pytest.mark.parametrize(
+    ("period", "duty", "percent", "pause", "evaluates", "seed"),
+    [
+        (3.1, 0.6, 20, 45, 0, 38),
+        (1.59, 0.3, 75, 45, 40, 86),
+        (2.26, 0.15, 200, 45, 0, 53),
+        (5.19, 0.3, 75, 45, 25, 14),
+        (5.26, 0.15, 200, 30, 25, 26),
+    ],
+)
+def test_a_run_that_begins_again_with_longer_steps_keeps_its_reference(
+    period: float, duty: float, percent: float, pause: int, evaluates: int, seed: int
+) -> None:
+    stop = 200
+    job = Job(
+        period, duty, 0.01, evaluates=evaluates, seed=seed, pause=(stop, pause),
+        slower=lambda second: 1 + percent / 100 * (second >= stop),
+    )  # fmt: skip
+    last = follow(job.clock(stop + pause + 150))[-1]
+    assert last is not None and last.slower
+    assert last.reference == pytest.approx(job.mean_step(5, stop), rel=0.01)
+    assert last.readings[-1].percent == pytest.approx(percent, abs=2 + percent / 50)
+
+
+def test_a_pause_of_a_job_holds_no_rhythm() -> None:
+    job = Job(1.6, 0.3, 0.01, evaluates=0, pause=(100, 60))
+    tracker, clock = RhythmTracker(), job.clock(220)
+    beats = follow(clock, tracker)
+    assert not any(beats[145:190])
+    assert beats[-1] is not None
+    assert beats[-1].reference == pytest.approx(1.6, rel=0.01)
+
+
 def test_a_step_time_that_is_accepted_is_the_reference() -> None:
     job = Job(0.45, 0.2, 0.03, slower=lambda second: 1 + 0.3 * (second >= 200))
     tracker = RhythmTracker()
@@ -95,11 +128,24 @@ def test_a_shorter_step_that_lasts_is_the_reference() -> None:
         Job(3.128, 0.15, 0.0363, evaluates=40, seed=4),
         Job(5.206, 0.6, 0.0433, seed=16),
         Job(3.123, 0.6, 0.0323, parts=3, seed=17),
+        Job(3.122, 0.15, 0.0375, evaluates=40, parts=3, seed=24),
         Job(1.6, 0.4, 0.03, evaluates=40),
     ],
 )
 def test_a_job_whose_steps_scatter_is_not_slower(job: Job) -> None:
     slow = [beat is not None and beat.slower for beat in follow(job.clock(600))]
+    assert not any(all(slow[index : index + 5]) for index in range(len(slow)))
+
+
+@pytest.mark.parametrize(
+    ("rate", "job"),
+    [
+        (TICK_HZ, Job(5.27, 0.6, 0.0432, evaluates=40, parts=3, seed=27, saves=(60, 4))),
+        (FINE_HZ, Job(6.919, 0.15, 0.0487, evaluates=0, parts=2, seed=29, saves=(60, 4))),
+    ],
+)
+def test_a_multiple_of_a_part_is_no_slower_step(rate: int, job: Job) -> None:
+    slow = [beat is not None and beat.slower for beat in follow(job.clock(600, rate), rate=rate)]
     assert not any(all(slow[index : index + 5]) for index in range(len(slow)))
 
 
