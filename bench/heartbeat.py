@@ -9,6 +9,7 @@ bench/heartbeat.py --healthy DIR    of recordings of the fault bench: false lock
 bench/heartbeat.py --synthetic N    synthetic jobs with known steps: N slowdowns of 3 to 200 %, half
                                     of them with gaps, N/4 restarts, N/10 on a node of 40 tenants,
                                     and N/40 hours of healthy jobs whose steps scatter by up to 5 %
+                                    (--seed SEED: other jobs; the file of results is of seed 0)
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--replay", type=Path, metavar="DIR")
     parser.add_argument("--healthy", type=Path, metavar="DIR", nargs="*", default=[])
     parser.add_argument("--synthetic", type=int, metavar="N")
+    parser.add_argument("--seed", type=int, default=0, metavar="SEED")
     parser.add_argument("--scratch", type=Path, default=Path("/var/tmp"), metavar="DIR")
     parser.add_argument("--seconds", type=float, help="record for no longer")
     asked = parser.parse_args(argv)
@@ -60,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if asked.replay:
             _replay(asked.replay, asked.healthy)
         elif asked.synthetic:
-            _synthetic(asked.synthetic)
+            _synthetic(asked.synthetic, asked.seed)
         elif asked.healthy:
             for line in _healthy(asked.healthy):
                 print(line)
@@ -93,17 +95,19 @@ def _replay(directory: Path, healthy: Sequence[Path]) -> None:
     report("heartbeat", rows, windows=windows, updates=[asdict(item) for item in played.updates])
 
 
-def _synthetic(count: int) -> None:
+def _synthetic(count: int, seed: int) -> None:
     scenarios = [
-        *synthetic.slowdowns(count),
-        *synthetic.restarts(count // 4),
-        *synthetic.among_others(count // 10),
+        *synthetic.slowdowns(count, 4 * seed),
+        *synthetic.restarts(count // 4, 4 * seed + 1),
+        *synthetic.among_tenants(count // 10, 4 * seed + 2),
     ]
     outcomes = [synthetic.played(scenario) for scenario in scenarios]
     hours = count / 40
-    calm = [synthetic.played(scenario) for scenario in synthetic.healthy(hours)]
+    calm = [synthetic.played(scenario) for scenario in synthetic.healthy(hours, 4 * seed + 3)]
     false = sum(len(outcome.opened) for outcome in calm)
-    report("heartbeat_synthetic", synthetic.rows(outcomes), healthy_hours=hours, false=false)
+    report(
+        "heartbeat_synthetic", synthetic.rows(outcomes), seed=seed, healthy_hours=hours, false=false
+    )
     print(f"healthy jobs: {false} slowdowns in {hours:g} h")
 
 

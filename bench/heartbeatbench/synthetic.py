@@ -7,15 +7,21 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from heartbeatbench import tenants
 from reveal_analyzer.heartbeat.findings import JobMonitor
 from reveal_analyzer.subjects.history import SubjectHistory
+from reveal_contract.channels import ChannelTable
 from reveal_contract.finding import FindingChange, FindingUpdate, Impact
 from reveal_contract.time_units import NS_PER_SECOND
+from reveal_contract.wire import Message
 from support.heartbeat_nodes import JOB, HeartbeatNode, Job
 
 SIZES = (3, 5, 10, 20, 40, 70, 75, 100, 150, 200)  # percent
 _PERIODS = (0.137, 0.31, 0.463, 0.77, 1.03, 1.61, 2.3, 3.1, 5.3)
+_HEALTHY_PERIODS = (0.2, 0.31, 0.463, 0.77, 1.03, 1.61, 2.3, 3.1, 5.3, 7.1, 10.0)
 _DUTIES = (0.15, 0.3, 0.6)
+_STARTS = (30, 90, 200)  # s after the node's other tenants
+_SAVES = ((0.0, 0.0), (60.0, 4.0), (150.0, 12.0))  # s between checkpoints, s of each
 _ONSETS = (60, 80, 110, 140, 170, 240)
 _GAPS = (1, 2, 3, 4, 8, 15, 30)
 _LONG_S = 1.25  # a longer step is not readable by its first ten seconds
@@ -27,7 +33,11 @@ _BEGIN_NS = 1_700_000_000 * NS_PER_SECOND
 
 @dataclass(frozen=True)
 class Scenario:
-    """One job of a node: what happens to it, which slices are lost, and beside how many others."""
+    """One job of a node: what happens to it, and which slices are lost.
+
+    Times are those of the job.  ``start`` is when it starts on a node of 40 tenants; ``None``: it
+    is alone.
+    """
 
     name: str
     job: Job
@@ -36,17 +46,18 @@ class Scenario:
     onset: float = 0.0
     gap: range = range(0)
     fine: bool = True
-    others: int = 0
+    start: int | None = None
 
 
 @dataclass
 class Outcome:
-    """What was reported of a scenario's job."""
+    """What was reported of a scenario's job; ``others``: slowdowns of other tenants."""
 
     scenario: Scenario
     opened: list[float] = field(default_factory=list)  # s
     resolved: list[float] = field(default_factory=list)
     impact: Impact | None = None
+    others: int = 0
 
     @property
     def reported(self) -> bool:
@@ -103,18 +114,22 @@ def restarts(count: int, seed: int = 1) -> Iterator[Scenario]:
         yield Scenario(f"restart {percent} %", job, seconds, percent, stop)
 
 
-def among_others(count: int, seed: int = 2) -> Iterator[Scenario]:
-    """Yield slowdowns of one job on a node of 40 tenants."""
+def among_tenants(count: int, seed: int = 2) -> Iterator[Scenario]:
+    """Yield slowdowns of a job that starts late on a node of 40 tenants."""
+    draw = np.random.default_rng(seed)
     for scenario in slowdowns(count, seed):
-        yield replace(scenario, name="40 tenants", others=39, fine=True)
+        yield replace(scenario, name="40 tenants", start=int(draw.choice(_STARTS)), fine=True)
 
 
 def healthy(hours: float, seed: int = 3) -> Iterator[Scenario]:
-    """Yield healthy jobs whose steps scatter by up to 5 %."""
+    """Yield healthy jobs of many shapes, whose steps scatter by up to 5 %."""
     draw, seconds, number = np.random.default_rng(seed), 0, 0
     while seconds < hours * 3600:
-        job = _job(draw, number, most_jitter=0.05)
-        job = replace(job, parts=int(draw.choice((1, 1, 2, 3))))
+        job = _job(draw, number, most_jitter=0.05, periods=_HEALTHY_PERIODS)
+        job = replace(
+            job, parts=int(draw.choice((1, 1, 2, 3))),
+            saves=_SAVES[int(draw.integers(len(_SAVES)))],
+        )  # fmt: skip
         yield Scenario("healthy", job, 600, fine=bool(number % 3) or job.period < 0.45)
         seconds, number = seconds + 600, number + 1
 
@@ -123,9 +138,13 @@ def played(scenario: Scenario) -> Outcome:
     """Return what was reported of a scenario."""
     outcome = Outcome(scenario)
     for second, update in _updates(scenario):
-        if update.finding.impact is None or update.finding.impact.subject != JOB:
+        if update.finding.impact is None:
             continue
-        if update.change is FindingChange.OPENED:
+        opened = update.change is FindingChange.OPENED
+        if update.finding.impact.subject != JOB:
+            outcome.others += opened
+            continue
+        if opened:
             outcome.opened.append(second)
         elif update.change is FindingChange.RESOLVED:
             outcome.resolved.append(second)
@@ -134,25 +153,30 @@ def played(scenario: Scenario) -> Outcome:
 
 
 def _updates(scenario: Scenario) -> Iterator[tuple[float, FindingUpdate]]:
-    others = {
-        f"/other{number}": Job(0.2 + number / 7, 0.05 + number / 100, 0.3, seed=number)
-        for number in range(scenario.others)
-    }
-    node = HeartbeatNode({**others, JOB: scenario.job}, scenario.seconds, scenario.fine)
     monitor, second = JobMonitor("bench", (), SubjectHistory()), 0.0
-    for message in node.slices():
-        if message.sequence in scenario.gap:
+    start = scenario.start or 0
+    for message, table in _slices(scenario):
+        if message.sequence - start in scenario.gap:
             continue
-        second = (message.start_ns - _BEGIN_NS) / NS_PER_SECOND
-        for update in monitor.update(message, node.table, None, ()):
+        second = (message.start_ns - _BEGIN_NS) / NS_PER_SECOND - start
+        for update in monitor.update(message, table, None, ()):
             yield second, update
     for update in monitor.finish(()):
         yield second, update
 
 
-def _job(draw: np.random.Generator, number: int, most_jitter: float) -> Job:
+def _slices(scenario: Scenario) -> Iterator[tuple[Message, ChannelTable]]:
+    if scenario.start is not None:
+        return tenants.slices(scenario.job, scenario.start, scenario.seconds)
+    node = HeartbeatNode({JOB: scenario.job}, scenario.seconds, scenario.fine)
+    return ((message, node.table) for message in node.slices())
+
+
+def _job(
+    draw: np.random.Generator, number: int, most_jitter: float, periods: Sequence[float] = _PERIODS
+) -> Job:
     return Job(
-        period=float(draw.choice(_PERIODS)) * float(draw.uniform(0.97, 1.03)),
+        period=float(draw.choice(periods)) * float(draw.uniform(0.97, 1.03)),
         duty=float(draw.choice(_DUTIES)),
         jitter=float(draw.uniform(0.005, most_jitter)),
         evaluates=float(draw.choice((0, 25, 40))),
@@ -180,5 +204,6 @@ def _row(name: str, outcomes: Sequence[Outcome]) -> dict[str, str | float]:
         "open to the end": sum(o.open_to_the_end for o in outcomes),
         "within 2 points": sum(o.right for o in outcomes),
         "all three": len(good),
+        "of other tenants": sum(o.others for o in outcomes),
         "median delay s": float(np.median(delays)) if delays else 0.0,
     }

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from heartbeatbench import synthetic
+from heartbeatbench import synthetic, tenants
 from heartbeatbench.synthetic import Outcome, Scenario
+from reveal_analyzer.heartbeat.job_selection import MOST_JOBS
+from reveal_analyzer.heartbeat.series import FINE, USAGE
 from reveal_contract.finding import Impact
 from support.heartbeat_nodes import JOB, Job
 
@@ -50,3 +52,25 @@ def test_rows_count_what_was_reported_right_and_open() -> None:
         1,
         10,
     )
+
+
+def test_a_job_starts_late_among_40_tenants_and_is_read_at_50_hz() -> None:
+    slices = list(tenants.slices(Job(0.5, evaluates=0), 3, 2))
+    (before, first), (after, last) = slices[2], slices[3]
+    clocks = [channel.instance for channel in last.fast if channel.metric == USAGE]
+    assert (len(slices), len(clocks), before.sequence, after.sequence) == (5, 40, 2, 3)
+    assert JOB not in [channel.instance for channel in first.fast]
+    fine = {channel.instance.partition("#")[0] for channel in last.fast if channel.metric == FINE}
+    assert JOB in fine and len(fine) == MOST_JOBS
+    used = after.fast[:, [channel.instance for channel in last.fast].index(JOB)].sum() / 1e9
+    assert 0.5 < used < 1.1
+
+
+def test_slowdowns_of_other_tenants_are_counted_apart() -> None:
+    (row,) = synthetic.rows([Outcome(SLOWED, [110], [], READ, others=2)])
+    assert (row["all three"], row["of other tenants"]) == (1, 2)
+
+
+def test_a_seed_makes_other_jobs() -> None:
+    jobs = [next(synthetic.slowdowns(1, seed)).job.period for seed in (0, 1)]
+    assert jobs[0] != jobs[1]
