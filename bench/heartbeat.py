@@ -7,7 +7,7 @@ bench/heartbeat.py --record DIR     as root, ten minutes: training loops of nump
 bench/heartbeat.py --replay DIR     judges a recording again
 bench/heartbeat.py --healthy DIR    of recordings of the fault bench: false locks, slowdowns
 bench/heartbeat.py --synthetic N    synthetic jobs with known steps: N slowdowns of 3 to 200 %, half
-                                    of them with gaps, N/4 restarts, N/10 on a node of 40 tenants,
+                                    of them with gaps, N/4 restarts, N/10 on a node of 40 subjects,
                                     and N/40 hours of healthy jobs whose steps scatter by up to 5 %
                                     (--seed SEED: other jobs; the file of results is of seed 0)
 """
@@ -99,7 +99,7 @@ def _synthetic(count: int, seed: int) -> None:
     scenarios = [
         *synthetic.slowdowns(count, 4 * seed),
         *synthetic.restarts(count // 4, 4 * seed + 1),
-        *synthetic.among_tenants(count // 10, 4 * seed + 2),
+        *synthetic.among_subjects(count // 10, 4 * seed + 2),
     ]
     outcomes = [synthetic.played(scenario) for scenario in scenarios]
     hours = count / 40

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from heartbeatbench import tenants
+from heartbeatbench import crowded_node
 from reveal_analyzer.heartbeat.findings import JobMonitor
 from reveal_analyzer.subjects.history import SubjectHistory
 from reveal_contract.channels import ChannelTable
@@ -20,7 +20,7 @@ SIZES = (3, 5, 10, 20, 40, 70, 75, 100, 150, 200)  # percent
 _PERIODS = (0.137, 0.31, 0.463, 0.77, 1.03, 1.61, 2.3, 3.1, 5.3)
 _HEALTHY_PERIODS = (0.2, 0.31, 0.463, 0.77, 1.03, 1.61, 2.3, 3.1, 5.3, 7.1, 10.0)
 _DUTIES = (0.15, 0.3, 0.6)
-_STARTS = (30, 90, 200)  # s after the node's other tenants
+_STARTS = (30, 90, 200)  # s after the node's other subjects
 _SAVES = ((0.0, 0.0), (60.0, 4.0), (150.0, 12.0))  # s between checkpoints, s of each
 _ONSETS = (60, 80, 110, 140, 170, 240)
 _GAPS = (1, 2, 3, 4, 8, 15, 30)
@@ -35,7 +35,7 @@ _BEGIN_NS = 1_700_000_000 * NS_PER_SECOND
 class Scenario:
     """One job of a node: what happens to it, and which slices are lost.
 
-    Times are those of the job.  ``start`` is when it starts on a node of 40 tenants; ``None``: it
+    Times are those of the job.  ``start`` is when it starts on a node of 40 subjects; ``None``: it
     is alone.
     """
 
@@ -51,7 +51,7 @@ class Scenario:
 
 @dataclass
 class Outcome:
-    """What was reported of a scenario's job; ``others``: slowdowns of other tenants."""
+    """What was reported of a scenario's job; ``others``: slowdowns of other subjects."""
 
     scenario: Scenario
     opened: list[float] = field(default_factory=list)  # s
@@ -114,11 +114,11 @@ def restarts(count: int, seed: int = 1) -> Iterator[Scenario]:
         yield Scenario(f"restart {percent} %", job, seconds, percent, stop)
 
 
-def among_tenants(count: int, seed: int = 2) -> Iterator[Scenario]:
-    """Yield slowdowns of a job that starts late on a node of 40 tenants."""
+def among_subjects(count: int, seed: int = 2) -> Iterator[Scenario]:
+    """Yield slowdowns of a job that starts late on a node of 40 subjects."""
     draw = np.random.default_rng(seed)
     for scenario in slowdowns(count, seed):
-        yield replace(scenario, name="40 tenants", start=int(draw.choice(_STARTS)), fine=True)
+        yield replace(scenario, name="40 subjects", start=int(draw.choice(_STARTS)), fine=True)
 
 
 def healthy(hours: float, seed: int = 3) -> Iterator[Scenario]:
@@ -167,7 +167,7 @@ def _updates(scenario: Scenario) -> Iterator[tuple[float, FindingUpdate]]:
 
 def _slices(scenario: Scenario) -> Iterator[tuple[Message, ChannelTable]]:
     if scenario.start is not None:
-        return tenants.slices(scenario.job, scenario.start, scenario.seconds)
+        return crowded_node.slices(scenario.job, scenario.start, scenario.seconds)
     node = HeartbeatNode({JOB: scenario.job}, scenario.seconds, scenario.fine)
     return ((message, node.table) for message in node.slices())
 
@@ -204,6 +204,6 @@ def _row(name: str, outcomes: Sequence[Outcome]) -> dict[str, str | float]:
         "open to the end": sum(o.open_to_the_end for o in outcomes),
         "within 2 points": sum(o.right for o in outcomes),
         "all three": len(good),
-        "of other tenants": sum(o.others for o in outcomes),
+        "of other subjects": sum(o.others for o in outcomes),
         "median delay s": float(np.median(delays)) if delays else 0.0,
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from heartbeatbench import synthetic, tenants
+from heartbeatbench import crowded_node, synthetic
 from heartbeatbench.synthetic import Outcome, Scenario
 from reveal_analyzer.heartbeat.job_selection import MOST_JOBS
 from reveal_analyzer.heartbeat.series import FINE, USAGE
@@ -54,8 +54,8 @@ def test_rows_count_what_was_reported_right_and_open() -> None:
     )
 
 
-def test_a_job_starts_late_among_40_tenants_and_is_read_at_50_hz() -> None:
-    slices = list(tenants.slices(Job(0.5, evaluates=0), 3, 2))
+def test_a_job_starts_late_among_40_subjects_and_has_a_fine_clock() -> None:
+    slices = list(crowded_node.slices(Job(0.5, evaluates=0), 3, 2))
     (before, first), (after, last) = slices[2], slices[3]
     clocks = [channel.instance for channel in last.fast if channel.metric == USAGE]
     assert (len(slices), len(clocks), before.sequence, after.sequence) == (5, 40, 2, 3)
@@ -66,9 +66,9 @@ def test_a_job_starts_late_among_40_tenants_and_is_read_at_50_hz() -> None:
     assert 0.5 < used < 1.1
 
 
-def test_slowdowns_of_other_tenants_are_counted_apart() -> None:
+def test_slowdowns_of_other_subjects_are_counted_apart() -> None:
     (row,) = synthetic.rows([Outcome(SLOWED, [110], [], READ, others=2)])
-    assert (row["all three"], row["of other tenants"]) == (1, 2)
+    assert (row["all three"], row["of other subjects"]) == (1, 2)
 
 
 def test_a_seed_makes_other_jobs() -> None:

@@ -18,7 +18,7 @@ FINE_HZ, TICK_HZ = 50, 10
 JOB = "/train"
 
 
-class Tenant(Protocol):
+class CpuUser(Protocol):
     """A subject of a node."""
 
     def clock(self, seconds: int, rate: int = FINE_HZ) -> np.ndarray:
@@ -93,12 +93,12 @@ class Job:
 
 @dataclass
 class HeartbeatNode:
-    """A node of tenants: one slice a second with each one's CPU clock, at 50 Hz or 10 Hz.
+    """A node of subjects: one slice a second with each one's CPU clock, at 50 Hz or 10 Hz.
 
-    ``fine`` says whether it is read at 50 Hz, or of which tenants.
+    ``fine`` says whether it is read at 50 Hz, or of which subjects.
     """
 
-    jobs: Mapping[str, Tenant]
+    jobs: Mapping[str, CpuUser]
     seconds: int
     fine: bool | Collection[str] = True
     node: str = "n1"

@@ -126,7 +126,7 @@ class PresenceCheck:
 def _share_part(moved: float, period: float, part: float) -> bool:
     """Return whether two periods are multiples of one part, which has not changed.
 
-    Each multiple holds the lines of the part: which one is the step cannot be told.
+    Each multiple holds the lines of the part: which one is the step is unknown.
     """
     multiples = np.array([moved, period]) / part
     whole = np.round(multiples)

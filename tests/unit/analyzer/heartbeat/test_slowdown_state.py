@@ -140,7 +140,7 @@ def test_a_window_that_began_before_a_slowdown_does_not_end_it() -> None:
     assert played.add(longest, 30).state.since_ns is None
 
 
-def test_a_reading_at_a_period_that_the_job_left_ends_nothing() -> None:
+def test_a_reading_of_a_period_that_the_job_left_ends_nothing() -> None:
     played = slowed().add(replace(HEALTHY, is_certain=False), 30)
     assert played.state.since_ns is not None
     assert played.add(HEALTHY, CALM_S).state.since_ns is None

@@ -1,4 +1,4 @@
-"""A node of 40 tenants: a job that starts late, other jobs, and programs whose use scatters."""
+"""A node of 40 subjects: a job that starts late, other jobs, and programs whose use scatters."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy as np
 from reveal_analyzer.heartbeat.job_selection import MOST_JOBS
 from reveal_contract.channels import ChannelTable
 from reveal_contract.wire import Message
-from support.heartbeat_nodes import FINE_HZ, JOB, HeartbeatNode, Job, Tenant
+from support.heartbeat_nodes import FINE_HZ, JOB, CpuUser, HeartbeatNode, Job
 
-_TENANTS, _JOBS = 40, 8
+_SUBJECTS, _JOBS = 40, 8
 _CPUS = 2  # that a job with this many processes keeps busy
-_MOST_CPUS, _LEAST_CPUS = 0.6, 0.03  # of the other tenants
-_SCATTER = 0.2  # of a tenant's use, from second to second
+_MOST_CPUS, _LEAST_CPUS = 0.6, 0.03  # of the other subjects
+_SCATTER = 0.2  # of a subject's use, from second to second
 _PERIODS = 0.3, 4.0  # s
 
 
@@ -51,7 +51,7 @@ class _Started:
 def slices(job: Job, start: int, seconds: int) -> Iterator[tuple[Message, ChannelTable]]:
     """Yield the slices of a node on which a job starts; it runs for so many seconds.
 
-    The busiest tenants are read at 50 Hz.  The job is one of them.
+    The busiest subjects are read at 50 Hz.  The job is one of them.
     """
     others = _others(job.seed)
     busiest = list(others)[: MOST_JOBS - 1]
@@ -61,13 +61,13 @@ def slices(job: Job, start: int, seconds: int) -> Iterator[tuple[Message, Channe
     yield from ((message, after.table) for message in islice(after.slices(), start, None))
 
 
-def _others(seed: int) -> dict[str, Tenant]:
-    """Return the other tenants, the busiest first."""
-    draw = np.random.default_rng((seed, _TENANTS))
-    uses = np.geomspace(_MOST_CPUS, _LEAST_CPUS, _TENANTS - 1)
-    jobs = set(draw.choice(_TENANTS - 1, _JOBS, replace=False).tolist())
+def _others(seed: int) -> dict[str, CpuUser]:
+    """Return the other subjects, the busiest first."""
+    draw = np.random.default_rng((seed, _SUBJECTS))
+    uses = np.geomspace(_MOST_CPUS, _LEAST_CPUS, _SUBJECTS - 1)
+    jobs = set(draw.choice(_SUBJECTS - 1, _JOBS, replace=False).tolist())
     return {
-        f"/tenant{number}": _job(draw, use) if number in jobs else Program(use, 1000 + number)
+        f"/subject{number}": _job(draw, use) if number in jobs else Program(use, 1000 + number)
         for number, use in enumerate(uses.tolist())
     }
 
