@@ -42,7 +42,7 @@ class CpuTime:
         self._run_ns = np.array([channels[index].scale for index in self._run_time], np.float64)
 
     def fit(self, base: Counts, values: Counts, missing: NDArray[np.bool_], tick_us: int) -> None:
-        """Take from ``values`` (ticks, channels) what CPUs have no time for, in index.
+        """Take from ``values`` (ticks, channels), in the array itself, what CPUs have no time for.
 
         ``base`` are the ticks below the layer; those with a missing state stay as they are.
         """
