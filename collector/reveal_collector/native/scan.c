@@ -12,6 +12,8 @@
 enum { FULL = 1024, LONGER = 3 };
 
 /* Files that rest together, such as those of a cgroup without CPU time. */
+enum { WATCHED = 64 }; /* the widest file whose values are compared after a read */
+
 struct gate {
     int32_t quiet;   /* reads of the leading file without a change */
     int32_t moved;   /* whether the leading file changed in this tick */
@@ -207,10 +209,11 @@ static int is_open(const struct plan *plan, const struct file *file, struct stat
         return 1;
     const struct gate *gate = plan->gates + file->gate;
     const uint64_t offset = (uint64_t)file->gate, every = (uint64_t)plan->shape.back_off;
-    /* A slow file: due after activity in this slice, else every `back_off` seconds.  The
-     * gate's number spreads the reads of resting gates over time. */
+    /* A slow file: due after activity in this slice, or if its last read changed a value: tasks
+     * that wait use no CPU.  Else every `back_off` seconds.  The gate's number spreads the reads
+     * of resting gates over time. */
     if (file->slot != EVERY_TICK)
-        return gate->moved_in_slice || (plan->second + offset) % every == 0;
+        return gate->moved_in_slice || state->moving || (plan->second + offset) % every == 0;
     /* The leading file: due every tick until it has not changed for `quiet` reads. */
     if (file->leads)
         return gate->quiet < plan->shape.quiet || (plan->tick + offset) % every == 0;
@@ -234,8 +237,13 @@ static int scan_file(const struct plan *plan, const struct file *file, struct st
         plan->gates[file->gate].moved = 0;
     if (!is_open(plan, file, state))
         return 0;
+    const int watched = file->gate >= 0 && file->slot != EVERY_TICK && file->width <= WATCHED;
+    const size_t size = watched ? sizeof(int64_t) * (size_t)file->width : 0;
+    int64_t before[WATCHED];
+    memcpy(before, state->row, size);
     int moved;
     const int flags = read_text(plan, file, state, &moved);
+    state->moving = memcmp(before, state->row, size) != 0;
     if (leads)
         note_gate(plan->gates + file->gate, moved);
     state->quiet = moved ? 0 : state->quiet + (state->quiet < INT32_MAX);

@@ -146,6 +146,7 @@ struct state {
     int known;        /* whether `before` is valid */
     int32_t quiet;    /* reads without a change, for a file behind a gate */
     int32_t passed;   /* ticks skipped since its last read */
+    int32_t moving;   /* whether that changed a value, for a slow file behind a gate */
 };
 
 void find_strides(const struct file *file, struct state *state);

@@ -170,8 +170,8 @@ class CgroupClocks(_CgroupSource):
 class CgroupUsage(_CgroupSource):
     """Memory, storage, tasks, limits and stalls of every cgroup, once a second.
 
-    A cgroup that used no CPU since the last read is read every ``BACK_OFF`` seconds only: its
-    numbers rarely change, and reading them costs as much as those of a busy cgroup.
+    A cgroup that used no CPU since the last read, which changed nothing, is read every ``BACK_OFF``
+    seconds only: its numbers rarely change, and reading them costs as much as those of a busy one.
     """
 
     name, lane = "cgroups", Lane.SLOW
@@ -203,6 +203,8 @@ class CgroupUsage(_CgroupSource):
             due = self._rotation.is_due(position, reader.subject, BACK_OFF * self.slowdown_factor)
             # The scanner hands over to this method after any plan failed, so read all of them.
             if due or not reader.values or reader.is_scanned:
+                before = reader.values
                 reader.read()
+                self._rotation.note(reader.subject, changed=reader.values != before)
             row.extend(reader.row())
         return row

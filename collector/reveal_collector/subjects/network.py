@@ -176,7 +176,9 @@ class SubjectNetwork:
         row: list[int | None] = []
         for position, (subject, namespace) in enumerate(self._namespaces.items()):
             if namespace.id and self._rotation.is_due(position, subject):
+                before = namespace.values
                 namespace.read()
+                self._rotation.note(subject, changed=namespace.values != before)
                 if not namespace.id:
                     self._next_search = 0  # its process ended: search for another one at once
             row += namespace.values

@@ -144,6 +144,25 @@ def test_files_rest_behind_a_gate_until_the_first_of_them_moves(files: Files) ->
         assert runner.slow == [30]  # something had moved since it was read last
 
 
+def test_a_slow_file_whose_values_move_is_read_though_its_leader_rests(files: Files) -> None:
+    entries = [
+        ScanEntry(0, [files.scan("a", Gated("x", leads=True))], 0),
+        ScanEntry(1, [files.scan("b", Gated("x"))], 0, slot=1),
+    ]
+    with PlanRunner(NativePlan(entries, RowLayout(1, 1, 2, quiet=2, back_off=5))) as runner:
+        sent = []
+        for second in range(30):
+            files.put("b", 100 + max(0, second - 10))  # stalls from second 11 on
+            runner.begin()
+            for tick in range(3):
+                runner.tick(tick)
+            sent.append(runner.slow[0] - 100)
+        assert sent[:11] == [0] * 11
+        first = next(second for second, value in enumerate(sent) if value)
+        assert first <= 15  # found by the read of every fifth second
+        assert sent[first:] == [second - 10 for second in range(first, 30)]
+
+
 @pytest.fixture
 def ticking() -> Iterator[Callable[..., Ticker]]:
     tickers: list[Ticker] = []

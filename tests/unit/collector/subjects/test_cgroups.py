@@ -230,6 +230,24 @@ def test_a_quiet_cgroup_is_read_less_often_than_a_busy_cgroup(tmp_path: Path) ->
         assert clocks.read()[-3] == 7002
 
 
+def test_a_cgroup_that_waits_without_cpu_is_read_every_second(tmp_path: Path) -> None:
+    version_2(tmp_path, UNIT)
+    stat = tmp_path / UNIT / "memory.events"
+    with opened(tmp_path) as (clocks, usage):
+        column = next(n for n, each in enumerate(usage.channels) if "oom_kill" in each.metric)
+        for _ in range(2 * cgroups.BACK_OFF):
+            clocks.read()
+            usage.read()
+        sent = []
+        for second in range(20):
+            stat.write_text(f"low 0\nhigh 0\nmax 0\noom 0\noom_kill {100 + second}\n")
+            clocks.read()
+            sent.append(usage.read()[column])
+        first = next(second for second, value in enumerate(sent) if value >= 100)
+        assert first <= cgroups.BACK_OFF
+        assert sent[first:] == list(range(100 + first, 120))
+
+
 def test_a_removed_cgroup_is_read_once_and_its_columns_remain_missing(tmp_path: Path) -> None:
     """Its columns remain for half a minute without a new plan."""
     version_2(tmp_path, UNIT)
