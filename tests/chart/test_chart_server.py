@@ -11,7 +11,7 @@ import pytest
 from cluster.plane import ControlPlane
 from reveal_contract.kube.names import API_VERSION, PROFILE_KIND
 from support.api_server import Kube, unique
-from support.helm_chart import CHART, ROOT, VALUES, Helm, pods, program
+from support.helm_chart import CHART, ROOT, VALUES, Helm, HelmError, pods, program
 
 DEFINITIONS = sorted((ROOT / "crds").glob("*.yaml"))
 # kinds of the Prometheus Operator: e2e/chart checks them against its definitions
@@ -65,6 +65,25 @@ def notes(live: Helm, namespace: str, *flags: str) -> str:
         "--set", "crds.enabled=false", *flags,
     )  # fmt: skip
     return text.partition("NOTES:")[2]
+
+
+def test_a_second_release_in_another_namespace_is_refused(
+    kube: Kube, live: Helm, namespace: str, restricted: str
+) -> None:
+    (operator,) = [
+        each
+        for each in live.render("--set", "crds.enabled=false", namespace=restricted)
+        if each["kind"] == "Deployment"
+    ]
+    operator["metadata"]["name"] = "earlier"  # Helm itself refuses what it did not make
+    kube.create(operator)
+    try:
+        assert "kubectl" in notes(live, restricted)
+        assert "kubectl" in notes(live, namespace, "--set", "rbac.create=false")
+        with pytest.raises(HelmError, match=f"namespace {restricted} has a release of Reveal"):
+            notes(live, namespace)
+    finally:
+        kube.delete(operator)
 
 
 def test_the_notes_name_the_next_step(live: Helm, namespace: str) -> None:

@@ -63,6 +63,25 @@ def test_schema_and_values_know_the_same_keys() -> None:
         ),
         (["--set", "operator.healthPort=9478"], "give them two numbers"),
         (
+            ["--set", "networkPolicy.enabled=true,redis.url=rediss://redis.example.com:6380/0"],
+            "networkPolicy.redisPorts does not have 6380, the port of redis.url",
+        ),
+        (
+            ["--set", "networkPolicy.enabled=true,networkPolicy.redisPorts={6380}",
+             "--set", "redis.url=redis://redis.example.com"],
+            "networkPolicy.redisPorts does not have 6379, the port of redis.url",
+        ),
+        (
+            ["--set", "networkPolicy.enabled=true,networkPolicy.redisPorts={6380}",
+             "--set", "evaluationRedis.enabled=true"],
+            "does not have 6379, the port of the evaluation Redis",
+        ),
+        (
+            ["--set", "networkPolicy.enabled=true",
+             "--set", "profiles.a.redis.url=redis://[fd00::1]:7000/1"],
+            "does not have 7000, the port of profiles.a.redis.url",
+        ),
+        (
             ["--set", "serviceAccounts.analyzer.create=false"],
             "name the ServiceAccount to use in serviceAccounts.analyzer.name",
         ),
@@ -86,6 +105,14 @@ def test_conflicting_values_are_refused_with_a_sentence(
     with pytest.raises(HelmError) as refused:
         helm.render(*flags)
     assert sentence in str(refused.value)
+
+
+def test_ports_of_redis_that_agree_are_accepted(helm: Helm) -> None:
+    ports = "networkPolicy.enabled=true,networkPolicy.redisPorts={6380}"
+    assert helm.render("--set", f"{ports},redis.url=rediss://redis.example.com:6380/0")
+    assert helm.render("--set", f"{ports},redis.url=rediss://[fd00::1]:6380")
+    assert helm.render("--set", "networkPolicy.enabled=true,redis.url=redis://redis.example.com")
+    assert helm.render("--set", "redis.url=redis://redis.example.com:7000")
 
 
 def test_a_refusal_can_be_overridden_where_allowed(helm: Helm) -> None:
