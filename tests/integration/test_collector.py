@@ -35,6 +35,7 @@ from reveal_contract.metric import Kind
 from reveal_contract.recording import RecordingReader, RecordingWriter
 from reveal_contract.settings import CollectorSettings, SettingsError
 from reveal_contract.wire import Message, decode
+from reveal_contract.wire import gauges as gauges_of
 from support.component_processes import is_running
 from support.polling import wait_until
 
@@ -158,6 +159,20 @@ def test_slices_reach_redis_and_the_node_reports(
     assert {"boot", "table", "sequence", "version", "time", "missing", "degraded"} <= set(report)
     announced: Any = client.get(names.table_key("default", bytes.fromhex(report["table"])))
     assert ChannelTable.from_announcement(announced).key.hex() == report["table"]
+
+
+def test_samples_are_as_far_apart_as_they_are_set(tmp_path: Path) -> None:
+    file = tmp_path / "r"
+    flags = ["--sample-period-milliseconds", "200", "--include", "stat"]
+    assert main(["--node", "n1", "--record", str(file), "--duration", "2.2", *flags]) == 0
+    tables = {}
+    for record in RecordingReader(file):
+        if record.table:
+            tables[record.table.key] = record.table
+            message = decode(record.data, gauges_of(record.table))
+            assert message.tick_us == 200_000
+            assert len(message.fast) <= 5
+    assert tables
 
 
 def test_a_status_before_the_start_is_refused() -> None:

@@ -47,7 +47,7 @@ from reveal_contract.time_units import NS_PER_SECOND
 
 _UNOBSERVED_NS = 60 * NS_PER_SECOND  # an open episode that no window was judged for so long
 _CALM_NS = 10 * NS_PER_SECOND  # without a certain signature, after which it no longer holds
-_SEVERITY_HOLDS_S = 10  # before another severity is reported
+_SEVERITY_HOLDS_S = 10  # before a lower severity is reported
 _NO_MATCHES, _NO_LEVELS = Matches([], []), np.zeros(0)
 
 
@@ -77,8 +77,8 @@ class PaperMode:
         self._certain_ns = 0  # end of the last second in which a signature held
         self._is_resumed = False  # the detectors that saw the open episode are gone
         self._may_be_learned = False  # by detectors that learned while the episode was open
-        self._reported: tuple[object, ...] = ()
-        self._other_s = 0  # for so long severity and cause have been others
+        self._reported: Severity | None = None
+        self._other_s = 0  # for so long its severity has been another
 
     @property
     def any_open(self) -> bool:
@@ -152,14 +152,13 @@ class PaperMode:
         self._cause = EpisodeCause(subsystem, episode.first_ns, self._rules, self._history)
 
     def _reports(self, episode: PaperEpisode, *, opened: bool) -> list[FindingUpdate]:
-        """Return the finding if it is new, or if its severity or cause has been another."""
-        if not opened and self._severity(episode) == self._reported:
-            self._other_s = 0
+        """Return the finding if it is new, if it is worse, or if it has been less for a while."""
+        now = self._severity(episode)
+        self._other_s = 0 if opened or now is self._reported else self._other_s + 1
+        is_worse = self._reported is not None and now.rank > self._reported.rank
+        if not opened and not is_worse and self._other_s < _SEVERITY_HOLDS_S:
             return []
-        self._other_s = 0 if opened else self._other_s + 1
-        if not opened and self._other_s < _SEVERITY_HOLDS_S:
-            return []
-        self._reported, self._other_s = self._severity(episode), 0
+        self._reported, self._other_s = now, 0
         change = FindingChange.OPENED if opened else FindingChange.CHANGED
         return [FindingUpdate(change, self._finding(episode, State.OPEN))]
 
@@ -240,10 +239,10 @@ class PaperMode:
             self._identity = finding_id(self._node, subsystem, episode.first_ns), subsystem
         return self._identity
 
-    def _severity(self, episode: PaperEpisode) -> tuple[Severity]:
+    def _severity(self, episode: PaperEpisode) -> Severity:
         """Return the severity: of the vote, or of a certain signature that is worse."""
         certain = self._cause.severities if self._cause else []
-        return (severity.of_agreement(episode.peak.agreeing, certain),)
+        return severity.of_agreement(episode.peak.agreeing, certain)
 
     def _finding(self, episode: PaperEpisode, state: State) -> Finding:
         peak = episode.peak
@@ -253,7 +252,7 @@ class PaperMode:
             node_name=self._node,
             subsystem=subsystem,
             subsystems=peak.subsystems or (subsystem,),
-            severity=self._severity(episode)[0],
+            severity=self._severity(episode),
             state=state,
             first_observed_ns=episode.first_ns,
             last_observed_ns=episode.last_ns,

@@ -93,6 +93,13 @@ def test_flags_reach_the_collector_and_the_settings() -> None:
     assert plan.settings.mode == "paper"
 
 
+def test_flags_reach_the_collector_by_name() -> None:
+    given = ["scan", "--node", "n9", "--include-source", "psi", "--sys-root", "/s"]
+    flags = list(scan_plan(build_parser().parse_args(given)).host_flags)
+    for flag, value in (("--node", "n9"), ("--include", "psi"), ("--sys-root", "/s")):
+        assert flags[flags.index(flag) + 1] == value
+
+
 def test_causes_of_the_user_are_checked_before_anything_starts(tmp_path: Path) -> None:
     own = tmp_path / "mine.yaml"
     own.write_text("version: 1\nhypotheses: []\n")

@@ -391,6 +391,20 @@ def test_flags_of_tables_are_refused_for_recordings(
     assert message in capsys.readouterr().err
 
 
+def test_windows_and_strides_are_those_of_the_flags(tmp_path: Path, capsys: Capture) -> None:
+    path = recording(tmp_path / "r.rvl", 200, range(150, 170))
+
+    def begins(*flags: str) -> list[str]:
+        assert run("analyze", path, "--mode", "paper", "--json", *flags) == DONE
+        rows = map(json.loads, capsys.readouterr().out.splitlines())
+        return [row["firstSeenTime"] for row in rows if row["kind"] == "Anomaly"]
+
+    plain, wide = begins(), begins("--window", "6s", "--stride", "3s")
+    assert plain
+    assert wide
+    assert plain != wide
+
+
 def test_offline_mode_ignores_the_live_judgement(tmp_path: Path, capsys: Capture) -> None:
     path = recording(tmp_path / "r.rvl", 200, range(20, 32))
     assert run("analyze", path, "--mode", "offline", "--json") == DONE
