@@ -54,19 +54,32 @@ def column_claim(trace: Trace, index: int) -> str:
 def _largest_expected(trace: Trace, rule: HypothesisRule) -> int | None:
     """Return the column of the first expectation that has a value.
 
-    Of several instances it is the one that left its baseline most.  A later expectation must have
-    the unit of the first one, which the sentence is about.
+    Of several instances it is the one that left its baseline most.  The sentence is about the first
+    expectation: a later one has its place only if it measures the same.
     """
-    stats = trace.stats
-    unit = catalogue.find(rule.expects[0].metric).unit
+    stats, same = trace.stats, _same_measure(rule)
     for expectation in rule.expects:
         indices = stats.indices(expectation)
         known = indices[~np.isnan(stats.values[indices])]
-        if known.size and catalogue.find(expectation.metric).unit == unit:
+        if known.size and expectation.metric in same:
             excess = stats.excess[int(expectation.direction == "down"), known]
             ranked = excess if excess.max() > 0 else stats.values[known]
             return int(known[int(np.argmax(ranked))])
     return None
+
+
+def _same_measure(rule: HypothesisRule) -> frozenset[str]:
+    """Return the metrics that measure what the sentence states.
+
+    They are those in the group of the first expectation, and those that its signature takes for it.
+    """
+    first = rule.expects[0].metric
+    group = catalogue.find(first).metric_group
+    same = {
+        each.metric for each in rule.expects if catalogue.find(each.metric).metric_group == group
+    }
+    alternatives = {item.metric for item in rule.certain.any} if rule.certain else set()
+    return frozenset(same | (alternatives if first in alternatives else set()))
 
 
 def _filled(claim: str, column: Column, value: float) -> str:

@@ -87,6 +87,35 @@ def test_a_value_that_is_gone_is_not_taken_from_another_device() -> None:
     assert claim == "The evidence fits SlowDevice; the value of storage.disk.await was not read"
 
 
+@pytest.mark.parametrize(
+    ("rule", "metric", "value", "stated"),
+    [
+        ("CPUContention", "cpu.busy", 1.9e9, "cpu.pressure.some"),
+        ("StolenCPU", "cpu.pressure.some", 9e8, "cpu.steal"),
+        ("MemoryLeak", "memory.anon_pages", 3e9, "memory.mem_available"),
+        ("KernelMemoryGrowth", "memory.mem_available", 9e9, "memory.s_unreclaim"),
+        ("IntrinsicRetransmission", "network.tcp.in_bursts", 1e6, "network.tcp.retransmit_share"),
+        ("ForkStorm", "memory.vm.pgfault", 9e4, "cpu.forks"),
+    ],
+)
+def test_the_value_of_another_metric_is_not_stated(
+    rule: str, metric: str, value: float, stated: str
+) -> None:
+    """Such as on a kernel without pressure: how busy CPUs are is no time that tasks waited."""
+    kind = "mean"
+    trace = trace_of([(metric, "")], {f"{metric}__{kind}": value})
+    claim = rule_claim(trace, RULES[rule], None)
+    assert claim == f"The evidence fits {rule}; the value of {stated} was not read"
+
+
+def test_a_metric_that_the_signature_takes_for_the_first_is_stated() -> None:
+    label = "memory.vm.pswpin__mean"
+    claim = rule_claim(
+        trace_of([("memory.vm.pswpin", "")], {label: 500.0}), RULES["Swapping"], None
+    )
+    assert claim == "500 pages were swapped in every second"
+
+
 def test_without_a_signature_the_device_that_moved_most_counts() -> None:
     links = [("network.nic.speed", "eth0"), ("network.nic.speed", "eth1")]
     trace = trace_of(links, {"network.nic.speed{eth0}__mean": 1e8})
