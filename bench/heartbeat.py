@@ -9,7 +9,7 @@ bench/heartbeat.py --healthy DIR    of recordings of the fault bench: false lock
 bench/heartbeat.py --synthetic N    synthetic jobs with known steps: N slowdowns of 3 to 200 %, half
                                     of them with gaps, N/4 restarts, N/10 on a node of 40 subjects,
                                     and N/40 hours of healthy jobs whose steps scatter by up to 5 %
-                                    (--seed SEED: other jobs; the file of results is of seed 0)
+                                    (--seed: other jobs)
 """
 
 from __future__ import annotations

@@ -108,6 +108,11 @@ def strength(spectrum: Spectrum, period: float, top: float | None = None) -> flo
     return _tooth_share(spectrum, 1 / period, low, end)
 
 
+def is_dense(spectrum: Spectrum, period: float) -> bool:
+    """Return whether the lines of a comb cover so much of the band that all power is theirs."""
+    return 2 * _reach(spectrum) * period > _MOST_COVERED
+
+
 def slower_fit(spectrum: Spectrum, period: float) -> CombFit | None:
     """Return a slower comb that holds clearly more power than that of ``period``, if there is one.
 

@@ -118,7 +118,9 @@ class TrackedRhythm:
 
     def is_present(self, ring: RingBuffer) -> bool:
         """Return whether the rhythm still shows; track it where it moved to."""
-        values = ring.last(LEAST_S if steps_fit(LEAST_S, self.period) else SPAN_S)
+        # the lines of whole steps are close together: a short time does not tell them apart
+        is_short = steps_fit(LEAST_S, self.period) and not self.is_whole
+        values = ring.last(LEAST_S if is_short else SPAN_S)
         if values is None:
             return False
         presence = self.presence.check(
@@ -186,6 +188,8 @@ class TrackedRhythm:
         if values is None or self.reference.is_learned or self.whole_s < SPAN_S:
             return False
         spectrum = comb.spectrum(values[: len(values) // 2], ring.rate)
+        if comb.is_dense(spectrum, self.period):
+            return False
         known = comb.strength(spectrum, before, self.lock.top)
         # the comb of a multiple of the period has all of its power, too
         return comb.strength(spectrum, self.period, self.lock.top) > _CLEARLY * known

@@ -104,6 +104,14 @@ def test_a_pause_of_a_job_holds_no_rhythm() -> None:
     assert beats[-1].reference == pytest.approx(1.6, rel=0.01)
 
 
+@pytest.mark.parametrize("since", [10, 11, 12])
+def test_a_young_job_whose_steps_become_long_was_not_read_wrongly(since: int) -> None:
+    job = Job(5.2273, 0.3, 0.0182, evaluates=0, seed=5, slower=lambda s: 1 + 0.7 * (s >= 150))
+    last = follow(job.clock(300)[since * FINE_HZ :])[-1]
+    assert last is not None and last.slower
+    assert last.reference == pytest.approx(job.mean_step(5, 150), rel=0.015)
+
+
 def test_a_step_time_that_is_accepted_is_the_reference() -> None:
     job = Job(0.45, 0.2, 0.03, slower=lambda second: 1 + 0.3 * (second >= 200))
     tracker = RhythmTracker()
