@@ -33,7 +33,7 @@ from reveal_analyzer.paper.windows import (
 )
 from reveal_contract import catalogue, wire
 from reveal_contract.channels import Channel, ChannelTable
-from reveal_contract.metric import Capacity, Kind, Scope
+from reveal_contract.metric import Capacity, Harm, Kind, Scope
 from reveal_contract.runtime.malloc_trim import give_back
 from reveal_contract.wire import Message
 
@@ -231,7 +231,11 @@ def _is_used(metric: str) -> bool:
 
 
 def sample_units(channels: Sequence[Channel], window: Floats, tick_s: float) -> SampleUnits:
-    """Return units of the samples of channels, and the amounts that begin to matter in them."""
+    """Return units of the samples of channels, and the amounts that begin to matter in them.
+
+    Of activity no amount matters by itself: nearly all metrics of a healthy host stand still for a
+    minute, and move later.
+    """
     rows = [catalogue.find(c.metric) for c in channels]
     memory = [
         float(window[-1, index])
@@ -244,7 +248,9 @@ def sample_units(channels: Sequence[Channel], window: Floats, tick_s: float) -> 
         Capacity.MEMORY: memory[0] if memory else _MEMORY_UNKNOWN,
         Capacity.CPUS: float(max(cpus, 1)),
     }
-    amounts = np.array([row.quantum * sizes[row.capacity] for row in rows])
+    amounts = np.array(
+        [np.inf if row.harm is Harm.NEITHER else row.quantum * sizes[row.capacity] for row in rows]
+    )
     counters = np.array([c.kind is Kind.COUNTER for c in channels], np.bool_)
     amounts[counters] *= tick_s
     return SampleUnits(tick_s, [row.unit for row in rows], amounts)

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from reveal_analyzer.node import NodeAnalyzer
+from reveal_analyzer.paper.methods import sample_units
+from reveal_contract.catalogue import find
 from reveal_contract.finding import Finding, FindingChange, FindingUpdate, Severity
 from reveal_contract.settings import AnalyzerSettings
 from reveal_contract.time_units import NS_PER_SECOND
@@ -79,10 +81,9 @@ def test_a_metric_that_stood_still_counts_once_it_moves() -> None:
 def test_evidence_has_its_unit_whatever_the_sample_period() -> None:
     def lines(period_ms: int) -> dict[tuple[str, str], tuple[float, str]]:
         node, analyzer = Node(), NodeAnalyzer("n1", AnalyzerSettings(mode="paper"))
-        node._random = _Silent()
         found: list[Finding] = []
         for second in range(80):
-            message = sampled_every(node.slice(BUSY if second >= QUIET_S else None), period_ms)
+            message = sampled_every(node.slice(DROPS if second >= QUIET_S else None), period_ms)
             found += [u.finding for u in analyzer.analyze(message, TABLE)]
         return {
             (line.metric, line.feature): (float(line.value), line.unit)
@@ -97,16 +98,12 @@ def test_evidence_has_its_unit_whatever_the_sample_period() -> None:
     for key in compared:
         assert fine[key][1] == coarse[key][1]
         assert fine[key][0] == pytest.approx(coarse[key][0], rel=0.1)
-    units = {feature: unit for (metric, feature), (_, unit) in fine.items() if "bytes" in metric}
-    for feature, unit in units.items():
-        assert unit == {"sum_values": "bytes", "variance": "bytes^2/s^2"}.get(feature, unit)
-
-
-class _Silent:
-    """A node without noise, so that periods can be compared."""
-
-    def standard_normal(self, size: int) -> np.ndarray:
-        return np.sin(np.arange(size))
+    units = {
+        feature: unit for (metric, feature), (_, unit) in fine.items() if "retrans_segs" in metric
+    }
+    known = {"mean": "events/s", "sum_values": "events", "variance": "events^2/s^2"}
+    assert units["mean"] == "events/s"
+    assert all(unit == known.get(feature, unit) for feature, unit in units.items())
 
 
 def sampled_every(message: Message, period_ms: int) -> Message:
@@ -171,6 +168,15 @@ def test_a_signature_still_compares_with_what_was_before_the_episode() -> None:
     node.run(150, DROPS)
     assert len(node.opened) == 1
     assert node.last.hypothesis is not None
+
+
+def test_of_activity_that_stood_still_no_amount_matters() -> None:
+    """Most of what is still for a minute on a healthy host moves later."""
+    window = np.full((30, len(TABLE.fast)), 1.0)
+    amounts = sample_units(TABLE.fast, window, 0.1).amounts
+    known = dict(zip([channel.label for channel in TABLE.fast], amounts.tolist(), strict=True))
+    assert np.isinf(known["network.nic.rx_bytes{eth0}"])
+    assert known["network.tcp.retrans_segs"] == 0.1 * find("network.tcp.retrans_segs").quantum
 
 
 def test_the_claim_of_the_detectors_alone_has_units() -> None:
