@@ -102,6 +102,14 @@ class CgroupSubject:
     newborn: bool = field(default=False, compare=False)
     kind: SubjectKind = field(default=SubjectKind.CGROUP, compare=False)
     layout: CgroupLayout = CgroupLayout()
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        key = self.path, self.inode, self.instance, self.layout
+        object.__setattr__(self, "_hash", hash(key))
+
+    def __hash__(self) -> int:  # a key of many lookups a second
+        return self._hash
 
 
 @dataclass(frozen=True)
