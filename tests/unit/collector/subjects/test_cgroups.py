@@ -196,26 +196,6 @@ def test_mounts_init_and_what_is_left_out_are_no_subjects(tmp_path: Path) -> Non
     assert paths == {"/a/b/c/d", "/job"}
 
 
-def test_the_busiest_are_selected_and_similar_cgroups_do_not_alternate(tmp_path: Path) -> None:
-    for path in "abc":
-        version_2(tmp_path, path)
-    found = SubjectTracker(hierarchies(tmp_path), SubjectSelection(limit=2))
-    used = dict.fromkeys("abc", 0)
-
-    def walk_after(second: float, **cpus: float) -> list[str]:
-        for path, rate in cpus.items():
-            used[path] += round(rate * 30e6)
-            (tmp_path / path / "cpu.stat").write_text(f"usage_usec {used[path]}\n")
-        found.update(second)
-        return [subject.path for subject in found.current]
-
-    walk_after(0.0, a=1.0, b=1.0, c=0.0)
-    for walks in range(1, 20):
-        uses = {"a": 0.5, "b": 0.4, "c": 0.7} if walks % 2 else {"a": 0.5, "b": 0.6, "c": 0.3}
-        assert walk_after(30.0 * walks, **uses) == ["/a", "/b"]
-    assert walk_after(600.0, a=0.5, b=0.1, c=4.0) == ["/a", "/c"]
-
-
 def test_a_quiet_cgroup_is_read_less_often_than_a_busy_cgroup(tmp_path: Path) -> None:
     version_2(tmp_path, UNIT)
     stat = tmp_path / UNIT / "cpu.stat"

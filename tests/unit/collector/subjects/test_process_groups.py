@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -14,10 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reveal_collector.kernel.errors import LayoutChanged
-from reveal_collector.subjects import process_groups, processes
+from reveal_collector.subjects import processes
 from reveal_collector.subjects.process_groups import (
     GroupAccounting,
-    GroupSelection,
     ProcessGroup,
     ProcessSample,
     ScoreWeights,
@@ -139,63 +137,8 @@ def test_totals_never_fall(passes: list[dict[int, int]]) -> None:
         before = now
 
 
-def group(number: int, score: float, first: int = 1, last: int = 20) -> ProcessGroup:
-    return ProcessGroup(number, f"g{number}", first, last, score=score)
-
-
-def ledger_of(*members: ProcessGroup, passes: int = 20) -> GroupAccounting:
-    accounting = GroupAccounting()
-    accounting.passes = passes
-    accounting.groups = {member.id: member for member in members}
-    return accounting
-
-
-def test_the_table_holds_the_largest_and_does_not_flap() -> None:
-    many = [group(n, n / 100) for n in range(40)]
-    accounting, selection = ledger_of(*many), GroupSelection()
-    selected = selection.choose(accounting, many, 0.0)
-    assert [item.id for item in selected] == list(range(40 - process_groups.MAX_GROUPS, 40))
-    many[15].score = 0.18  # a little above the least that is in
-    for second in range(1, 100):
-        assert selection.choose(accounting, many, float(second)) == selected
-    many[15].score = 0.9
-    for second in range(100, 130):
-        selected = selection.choose(accounting, many, float(second))
-    assert many[15] in selected
-
-
-def test_groups_that_work_in_turn_seldom_change_the_columns() -> None:
-    """As the jobs of a build that each compute for ten seconds."""
-    many = [group(n, 0.0) for n in range(40)]
-    accounting, selection = ledger_of(*many), GroupSelection()
-    tables = []
-    for second in range(600):
-        for number, each in enumerate(many):
-            each.score = 1.0 if (second + 10 * number) % 100 < 10 else 0.0
-        tables.append(selection.choose(accounting, many, float(second)))
-    assert sum(a != b for a, b in pairwise(tables)) < 10
-
-
-def test_a_short_lived_group_enters_late_unless_it_matters() -> None:
-    tiny, large = group(1, 0.0001, first=19), group(2, 0.5, first=19)
-    accounting = ledger_of(tiny, large)
-    assert GroupSelection().choose(accounting, [tiny, large], 0.0) == [large]
-    newest = group(3, 0.5, first=20)
-    assert GroupSelection().choose(ledger_of(newest), [newest], 0.0) == []
-
-
-def test_a_finished_group_keeps_its_column_until_it_is_needed() -> None:
-    selected = [group(n, 0.5) for n in range(process_groups.MAX_GROUPS)]
-    coming, selection = group(99, 0.01), GroupSelection()
-    accounting = ledger_of(*selected, coming)
-    selection.choose(accounting, selected, 0.0)
-    selected[3].last_pass = 15
-    assert selected[3] in selection.choose(accounting, selected, 1.0)
-    assert selected[3] not in selection.choose(accounting, [*selected, coming], 2.0)
-
-
 def test_scores_follow_use() -> None:
-    single = group(1, 0.0)
+    single = ProcessGroup(1, "g1", 1, 20)
     single.used, single.memory = [100, 0, 0, 0], 0
     update_scores([single], ScoreWeights(100, 1 << 30), 1.0)
     assert single.score == pytest.approx(1.0)

@@ -1,0 +1,1 @@
+"""Parts of the bench of channel tables."""
