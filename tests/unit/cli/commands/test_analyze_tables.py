@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
@@ -12,11 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reveal_cli.__main__ import main
 from reveal_cli.errors import DONE, ERROR, FOUND, USAGE
-from reveal_contract.recording import RecordingWriter
-from reveal_contract.wire import encode, gauges
-from support.synthetic_node import Node
+from support.analyze_command import recording, rows, run
 
 START = 1_700_000_000  # 2023-11-14T22:13:20Z
 ROWS, FIRST, LAST = 2000, 1700, 1740
@@ -55,15 +51,6 @@ def table(
 @pytest.fixture
 def faulty(tmp_path: Path) -> Path:
     return table(tmp_path / "web-1.csv", values())
-
-
-def run(*flags: object) -> int:
-    return main([str(flag) for flag in flags])
-
-
-def rows(path: Path) -> list[dict[str, str]]:
-    with path.open() as file:
-        return list(csv.DictReader(file))
 
 
 def overlaps(finding: dict[str, Any]) -> bool:
@@ -318,16 +305,6 @@ def test_explain_refuses_a_span_without_samples(faulty: Path, capsys: Capture) -
         assert message in capsys.readouterr().err
 
 
-def recording(path: Path, seconds: int, fault: range = range(0)) -> Path:
-    node = Node(seed=5)
-    loss = {"network.tcp.retrans_segs": 80.0, "network.tcp.out_segs": 3000.0}
-    with RecordingWriter(path) as writer:
-        for second in range(seconds):
-            message = node.slice(loss if second in fault else None)
-            writer.message(encode(message, gauges(node.table)), node.table)
-    return path
-
-
 def test_values_of_a_recording_have_units(tmp_path: Path, capsys: Capture) -> None:
     path = recording(tmp_path / "r.rvl", 60)
     assert run("explain", path, "--span", "40/50") == DONE
@@ -347,66 +324,3 @@ def test_recordings_are_explained_too(tmp_path: Path, explain: Explain) -> None:
     healthy = recording(tmp_path / "h.rvl", 90)
     (compared,) = explain(path, "--span", "100/111", "--baseline", healthy)
     assert len(compared["ranking"]) == len(found["ranking"])
-
-
-def test_the_live_score_of_a_recording_is_a_row_a_second(tmp_path: Path, capsys: Capture) -> None:
-    path = recording(tmp_path / "r.rvl", 150, range(100, 115))
-    assert run("analyze", path, "--scores", tmp_path / "s.csv") == DONE
-    written = rows(tmp_path / "s.csv")
-    assert len(written) == 150
-    assert written[0]["time"] == "2023-11-14T22:13:20.000Z"
-    assert (written[0]["score"], written[0]["anomalous"]) == ("", "0")  # while it is learned
-    assert {row["threshold"] for row in written} == {"1"}
-    alarms = [second for second, row in enumerate(written) if row["anomalous"] == "1"]
-    assert set(range(103, 112)) <= set(alarms)
-    assert float(written[105]["Network"]) == float(written[105]["score"])
-    assert not [second for second in alarms if not 98 <= second <= 130]
-
-
-def test_a_baseline_recording_replaces_the_warm_up(tmp_path: Path, capsys: Capture) -> None:
-    short = recording(tmp_path / "r.rvl", 30, range(10, 25))
-    healthy = recording(tmp_path / "h.rvl", 90)
-    assert run("analyze", short, "--fail-on", "low", "--json") == DONE
-    assert run("analyze", short, "--baseline", healthy, "--fail-on", "low", "--json") == FOUND
-    assert "Network" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        (("--time", "x"), "--time is for tables"),
-        (("--period", "1s"), "--period is for tables"),
-        (("--stride", "1500ms"), "--stride of a recording must be whole seconds"),
-        (("--stride", "5s"), "not below strideSeconds"),
-        (("--window", "1500ms"), "must be whole seconds"),
-        (("--window", "90s"), "windowSeconds: must be 1 to 60"),
-        (("--mode", "paper", "--scores", "s.csv"), "writes the live score"),
-        (("--mode", "offline", "--baseline", "r.rvl"), "compares a recording with itself"),
-    ],
-)
-def test_flags_of_tables_are_refused_for_recordings(
-    tmp_path: Path, capsys: Capture, flags: tuple[str, ...], message: str
-) -> None:
-    assert run("analyze", recording(tmp_path / "r.rvl", 20), *flags) == USAGE
-    assert message in capsys.readouterr().err
-
-
-def test_windows_and_strides_are_those_of_the_flags(tmp_path: Path, capsys: Capture) -> None:
-    path = recording(tmp_path / "r.rvl", 200, range(150, 170))
-
-    def begins(*flags: str) -> list[str]:
-        assert run("analyze", path, "--mode", "paper", "--json", *flags) == DONE
-        rows = map(json.loads, capsys.readouterr().out.splitlines())
-        return [row["firstSeenTime"] for row in rows if row["kind"] == "Anomaly"]
-
-    plain, wide = begins(), begins("--window", "6s", "--stride", "3s")
-    assert plain
-    assert wide
-    assert plain != wide
-
-
-def test_offline_mode_ignores_the_live_judgement(tmp_path: Path, capsys: Capture) -> None:
-    path = recording(tmp_path / "r.rvl", 200, range(20, 32))
-    assert run("analyze", path, "--mode", "offline", "--json") == DONE
-    (finding,) = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert finding["subsystem"] == "Network"

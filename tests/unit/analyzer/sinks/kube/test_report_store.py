@@ -355,23 +355,6 @@ def test_the_leader_decides_on_cross_node_findings() -> None:
     assert harness.written == [] and len(harness.store) == 0
 
 
-def test_a_deleted_report_is_created_again_while_it_is_open() -> None:
-    harness = StoreHarness()
-    harness.update(opened())
-    harness.run(30)
-    harness.list()
-    (entry,) = harness.store
-    assert entry.written_core is None
-    assert [each.name for each in harness.deliver()] == ["p-n1-cpu-1"]
-
-
-def test_a_deleted_orphan_is_forgotten() -> None:
-    harness = StoreHarness(listed=False)
-    harness.list(report(finding(), "p", 1))
-    harness.list()
-    assert len(harness.store) == 0
-
-
 def test_stale_labels_are_fixed() -> None:
     """An analyzer died between status and labels: the list by label shows it as open."""
     harness = StoreHarness(listed=False)

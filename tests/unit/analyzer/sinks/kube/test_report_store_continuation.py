@@ -1,4 +1,4 @@
-"""What continues: reminders of lasting findings, and reports that another finding continues."""
+"""What continues: reminders of lasting findings, and reports that were deleted or adopted."""
 
 from __future__ import annotations
 
@@ -110,3 +110,20 @@ def test_a_report_is_never_resolved_before_it_was_last_observed() -> None:
     over = harness.written[-1]
     assert over.status["resolvedTime"] == over.status["lastSeenTime"]
     assert over.status["resolvedTime"] >= over.spec["firstSeenTime"]
+
+
+def test_a_deleted_report_is_created_again_while_it_is_open() -> None:
+    harness = StoreHarness()
+    harness.update(opened())
+    harness.run(30)
+    harness.list()
+    (entry,) = harness.store
+    assert entry.written_core is None
+    assert [each.name for each in harness.deliver()] == ["p-n1-cpu-1"]
+
+
+def test_a_deleted_orphan_is_forgotten() -> None:
+    harness = StoreHarness(listed=False)
+    harness.list(report(finding(), "p", 1))
+    harness.list()
+    assert len(harness.store) == 0
