@@ -108,6 +108,13 @@ def strength(spectrum: Spectrum, period: float, top: float | None = None) -> flo
     return _tooth_share(spectrum, 1 / period, low, end)
 
 
+def line_power(spectrum: Spectrum, period: float) -> float:
+    """Return the power of the line at the frequency of a period (s)."""
+    center = round(1 / period / spectrum.step)
+    width = spectrum.line_width // 2
+    return float(spectrum.power[max(1, center - width) : center + width + 1].max(initial=0.0))
+
+
 def is_dense(spectrum: Spectrum, period: float) -> bool:
     """Return whether the lines of a comb cover so much of the band that all power is theirs."""
     return 2 * _reach(spectrum) * period > _MOST_COVERED
@@ -119,7 +126,7 @@ def slower_fit(spectrum: Spectrum, period: float) -> CombFit | None:
     The lines of a step that consists of several smaller ones are those of the small ones.  Only
     what happens between whole steps, such as exchanging gradients, moves with the slow rhythm.
     """
-    return _stronger_fit(spectrum, period, _SLOWER_LEAST * period, LONGEST_S)
+    return _stronger_fit(spectrum, period, _SLOWER_LEAST * period, LONGEST_KNOWN_S)
 
 
 def moved_fit(spectrum: Spectrum, period: float, than: float) -> CombFit | None:

@@ -17,6 +17,7 @@ _KEPT_STRENGTH = 0.5  # of the strength that a lock needs, to keep it
 _MOST_WEAK, _MOST_WEAK_UNREFERENCED = 6, 2
 _MOVED, _MOVED_CHECKS = 0.06, 2  # by this share of the period, in so many consecutive checks
 _RIVAL = 1.5  # times as strong, and too far from the period to be the same rhythm
+_LEAST_PARTS = 1.5  # parts in a step, at least: a longer one is compared with its parts
 _CLOSE = 0.15  # of the period: a rhythm that moves by more must be as strong as a new one
 _MOST_PARTS, _SAME_PART = 4, 0.2  # in a step whose multiple is searched, and the tolerance
 _JUMP_CHECKS, _SAME_RIVAL = 3, 1.05  # checks that find the same rival, up to this ratio
@@ -54,6 +55,8 @@ class PresenceCheck:
         reference may be so slow that its rhythm seems to be another one.
         """
         fit = self._best(spectrum, period, is_known=bool(reference.period), is_whole=is_whole)
+        if fit is not None and _has_parts(spectrum, fit.period, period):
+            fit = None
         here = comb.strength(spectrum, period, self._lock.top)
         same = fit is not None and (is_whole or is_same_rhythm(fit.period, period))
         self.strength = max(here, fit.strength) if fit and same else here
@@ -131,3 +134,14 @@ def _share_part(moved: float, period: float, part: float) -> bool:
     multiples = np.array([moved, period]) / part
     whole = np.round(multiples)
     return bool((whole <= _MOST_PARTS).all() and (np.abs(multiples - whole) < _SAME_PART).all())
+
+
+def _has_parts(spectrum: comb.Spectrum, longer: float, period: float) -> bool:
+    """Return whether a longer step consists of parts of about the period, which go on.
+
+    The line of one burst in each step is stronger than its overtones.  The line of parts is
+    stronger than that of the step.
+    """
+    if longer < _LEAST_PARTS * period:
+        return False
+    return comb.line_power(spectrum, period) > comb.line_power(spectrum, longer)

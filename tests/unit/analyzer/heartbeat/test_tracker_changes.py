@@ -150,6 +150,8 @@ def test_a_job_whose_steps_scatter_is_not_slower(job: Job) -> None:
     [
         (TICK_HZ, Job(5.27, 0.6, 0.0432, evaluates=40, parts=3, seed=27, saves=(60, 4))),
         (FINE_HZ, Job(6.919, 0.15, 0.0487, evaluates=0, parts=2, seed=29, saves=(60, 4))),
+        (TICK_HZ, Job(10.117, 0.15, 0.0452, evaluates=25, parts=2, seed=15)),
+        (TICK_HZ, Job(9.786, 0.15, 0.0165, evaluates=40, parts=2, seed=24, saves=(60, 4))),
     ],
 )
 def test_a_multiple_of_a_part_is_no_slower_step(rate: int, job: Job) -> None:
