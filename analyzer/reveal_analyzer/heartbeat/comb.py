@@ -146,7 +146,7 @@ def _stronger_fit(
     low, end = int(0.5 * first / spectrum.step), int(top / spectrum.step)
     count = int(np.log(last / first) * top / _SPACING) + 2
     candidates = np.geomspace(first, last, count)
-    shares = np.array([_tooth_share(spectrum, frequency, low, end) for frequency in candidates])
+    shares = _tooth_shares(spectrum, candidates, low, end)
     best = int(np.argmax(shares))
     if shares[best] < _tooth_share(spectrum, 1 / period, low, end) + _CLEARLY:
         return None
@@ -165,13 +165,22 @@ def _reach(spectrum: Spectrum) -> float:
 
 def _tooth_share(spectrum: Spectrum, frequency: float, low: int, end: int) -> float:
     """Return the share beyond chance of the power of these bins that is near a comb's teeth."""
+    return float(_tooth_shares(spectrum, np.array([frequency]), low, end)[0])
+
+
+def _tooth_shares(spectrum: Spectrum, frequencies: Floats, low: int, end: int) -> Floats:
+    """Return the share of the teeth of each comb, all at once."""
     power = spectrum.power[low:end]
-    multiples = np.arange(low, end) * (spectrum.step / frequency)
-    tooth = np.abs(multiples - np.round(multiples)) * frequency <= _reach(spectrum)
-    chance, total = float(tooth.mean()), float(power.sum())
-    if chance >= 1 or total < _TINY:
-        return 0.0
-    return max(0.0, (float(power[tooth].sum()) / total - chance) / (1 - chance))
+    total, each = float(power.sum()), frequencies[:, None]
+    if total < _TINY:
+        return np.zeros(len(frequencies))
+    off = np.arange(low, end) * spectrum.step / each
+    off -= np.rint(off)
+    tooth = (np.abs(off, out=off) * each <= _reach(spectrum)).astype(np.float64)
+    chance = tooth.mean(axis=1)
+    beyond = (tooth @ power / total - chance) / np.maximum(1 - chance, _TINY)
+    shares: Floats = np.where(chance < 1, np.maximum(beyond, 0.0), 0.0)
+    return shares
 
 
 def _heights(amplitude: Floats, bins: Indices) -> Floats:
