@@ -68,13 +68,16 @@ class ScaledDetector(ABC):
     @abstractmethod
     def contributions_scaled(self, scaled: Floats32) -> Floats: ...
 
-    @abstractmethod
     def score_moved(self, scores: Floats, moved: Floats, kept: float) -> Floats:
-        """Return the scores of windows with features that moved."""
+        """Return the scores of windows with features that moved.
 
-    @abstractmethod
+        Unless a detector weighs them otherwise, their distances are part of a mean of all.
+        """
+        return np.asarray(scores + np.abs(moved).sum(1) / max(1.0, kept))
+
     def contributions_moved(self, scores: Floats, moved: Floats, kept: float) -> Floats:
         """Return what each still feature adds to the score, (n, still features)."""
+        return np.asarray(np.abs(moved) / max(1.0, kept))
 
     @abstractmethod
     def to_arrays(self) -> Arrays:

@@ -24,13 +24,6 @@ class ZScore(ScaledDetector):
         """Return each feature's part of the mean; the parts sum to the score."""
         return np.asarray(np.abs(scaled) / max(1, scaled.shape[1]), np.float64)
 
-    def score_moved(self, scores: Floats, moved: Floats, kept: float) -> Floats:
-        """Return the mean with the distances of what moved in the sum."""
-        return np.asarray(scores + np.abs(moved).sum(1) / max(1.0, kept))
-
-    def contributions_moved(self, scores: Floats, moved: Floats, kept: float) -> Floats:
-        return np.asarray(np.abs(moved) / max(1.0, kept))
-
     def to_arrays(self) -> Arrays:
         return {}
 
