@@ -62,6 +62,7 @@ class Case:
     subjects: CaseSubjects | None = None
     active: deque[int] = field(default_factory=lambda: deque(maxlen=MOST_ACTIVE_S))
     reported_severity: Severity | None = None
+    reported_strength: float | None = None  # None after a restart
     other_severity_s: int = 0  # seconds for which its severity has been another
     related: dict[str, None] = field(default_factory=dict)  # ids of findings open at the time
 

@@ -40,6 +40,8 @@ from reveal_contract.time_units import NS_PER_SECOND
 # Ages in seconds at which the culprits of an open case are searched again.  A pod that does
 # harm from its start on is named only after the node has learned which cgroup belongs to it.
 _RECHECK_AGES_S = frozenset((1, 2, 3, 5, 8, 13, 21, 34, 55))
+_RECHECK_S = 300  # and from then on
+_OTHER_STRENGTH = 1.1  # times the reported one, or a part of it: its values are others
 _SEVERITY_HOLDS_S = 10  # before another severity is reported
 _WORSE = 1.5  # times the present strength: the worst is worth a note
 _MOST_RELATED = 4
@@ -135,13 +137,16 @@ class FindingTracker:
         return updates
 
     def _needs_report(self, case: Case, now_ns: int) -> bool:
-        """Return whether its foremost culprit, its pods, or its severity are others by now."""
+        """Return whether its foremost culprit, pods, severity or values are others by now."""
         same = case.episode.severity is case.reported_severity
         case.other_severity_s = 0 if same else case.other_severity_s + 1
         if case.other_severity_s >= _SEVERITY_HOLDS_S:
             return True
-        if case.age_s(now_ns) not in _RECHECK_AGES_S:
+        age_s = case.age_s(now_ns)
+        if age_s not in _RECHECK_AGES_S and (not age_s or age_s % _RECHECK_S):
             return False
+        if _is_other(case.trace.strength, case.reported_strength):
+            return True
         # the whole finding is built only if it is reported
         found = attribution.attribute(self._record(case), self._rules, self._history)
         return found.culprits.identities != case.reported_culprits
@@ -193,6 +198,7 @@ class FindingTracker:
         finding = replace(finding, notes=notes, resolution=resolution)
         case.reported_culprits = found.culprits.identities
         case.reported_severity, case.other_severity_s = finding.severity, 0
+        case.reported_strength = case.trace.strength
         if is_over:
             self._exclude(case)
         return FindingUpdate(change, self._selected(finding, case.trace))
@@ -233,6 +239,14 @@ def _last_of_each(changes: Sequence[CaseChange]) -> list[CaseChange]:
         if known is None or known[0] is FindingChange.CHANGED:
             chosen[id(case)] = change, case
     return list(chosen.values())
+
+
+def _is_other(strength: float, reported: float | None) -> bool:
+    """Return whether a strength differs much from the reported one, if that is known."""
+    if reported is None:
+        return False
+    low, high = sorted((strength, reported))
+    return high > _OTHER_STRENGTH * low
 
 
 def _compares_with_history(rule: HypothesisRule) -> bool:

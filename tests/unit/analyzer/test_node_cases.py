@@ -145,6 +145,17 @@ def test_two_certain_causes_of_different_subsystems_that_begin_together_are_two_
     assert [name for _, name in story.resolved] == ["CPUContention"]
 
 
+def test_a_finding_that_grows_states_its_present_value() -> None:
+    story = Story()
+    story.run(QUIET_S)
+    story.run(5, {**CONTENTION, "cpu.pressure.some": 650_000.0})
+    story.run(70, CONTENTION)
+    claims = [update.finding.claim for _, update in story.updates]
+    opened, *_, last = [float(claim.split(" %")[0].split()[-1]) for claim in claims]
+    assert opened == 65
+    assert last >= 90
+
+
 def test_the_same_harm_by_the_same_culprit_stays_a_single_finding() -> None:
     kinds = ("nice", "system", "irq", "softirq")
     added = [Channel(f"cpu.{kind}", cpu, Kind.COUNTER, 1e7) for kind in kinds for cpu in "01"]
