@@ -9,7 +9,7 @@ from zlib import crc32
 import numpy as np
 
 from reveal_analyzer.arrays import Floats
-from reveal_analyzer.derive.deriver import Deriver, Second
+from reveal_analyzer.derive.deriver import Deriver, Second, is_gap
 from reveal_analyzer.episodes.context import changed_lines, warmup_load
 from reveal_analyzer.episodes.episode import SecondVerdict
 from reveal_analyzer.episodes.findings import FindingTracker
@@ -37,7 +37,6 @@ from reveal_contract.finding import FindingUpdate, Method
 from reveal_contract.metric import Subsystem
 from reveal_contract.sensitivity import SENSITIVITIES
 from reveal_contract.settings import AnalyzerSettings
-from reveal_contract.time_units import NS_PER_SECOND
 from reveal_contract.wire import Message
 
 __all__ = ["OPTIONAL_STATE", "NodeAnalyzer", "Status"]
@@ -211,7 +210,7 @@ class NodeAnalyzer:
         last, self._last = self._last, (message.boot, message.start_ns)
         if last is None:
             return
-        if message.boot != last[0] or not 0 < message.start_ns - last[1] < 2 * NS_PER_SECOND:
+        if message.boot != last[0] or is_gap(last[1], message.start_ns):
             self._deriver.reset()
             self._live.reset_recent()
             self._methods.reset()

@@ -25,6 +25,7 @@ from reveal_contract.metric import Capacity, Harm, Kind, Metric, Scope
 
 COLUMN_SETS = 64  # of which caches keep what follows: nodes of one kind have the same
 LEVEL, CHANGE = "mean", "mean_change"
+DEFAULT_MEMORY = float(16 << 30)  # bytes, of a node that does not report its memory
 LARGEST, TOTAL = "maximum", "sum_values"
 # the collector's own metrics, and the samples of step times, whose level means nothing
 _NOT_JUDGED = ("own", "subject-fine")

@@ -19,9 +19,15 @@ from reveal_analyzer.derive.tcp_losses import LossWatch
 from reveal_analyzer.kernels import backend
 from reveal_analyzer.kernels.derive import Ticks
 from reveal_contract.channels import Channel, ChannelTable
+from reveal_contract.time_units import NS_PER_SECOND
 from reveal_contract.wire import Message
 
 _NONE: Floats = np.zeros(0)
+
+
+def is_gap(before_ns: int, start_ns: int) -> bool:
+    """Return whether two seconds do not follow each other: nothing may span them."""
+    return not 0 < start_ns - before_ns < 2 * NS_PER_SECOND
 
 
 class Second(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -156,9 +156,14 @@ class Case:
         # when it comes back later, it may have another cause
         self.explained -= {key for key in self.explained if self._is_gone(key, verdict.start_ns)}
 
+    def explain(self, keys: Collection[CaseKey], now_ns: int) -> None:
+        """Take signatures that are present now as symptoms of this case."""
+        self.explained.update(keys)
+        self.episode.present_ns |= dict.fromkeys((key.rule for key in keys), now_ns)
+
     def _is_gone(self, key: CaseKey, now_ns: int) -> bool:
         """Return whether a signature has been absent for long."""
-        last_ns = self.episode.present_ns.setdefault(key.rule, now_ns)
+        last_ns = self.episode.present_ns.get(key.rule, self.episode.last_ns)
         return now_ns - last_ns > SYMPTOM_ABSENT_S * NS_PER_SECOND
 
     def take(self, columns: Sequence[Column], plan: ColumnPlan, scores: CaseScores) -> None:

@@ -165,7 +165,7 @@ class CaseTracker:
             age_ns = recent.verdict.start_ns - case.episode.first_ns
             if case.is_active and age_ns <= SYMPTOM_DELAY_S * NS_PER_SECOND:
                 unowned = [m for m in recent.verdict.present if not self._is_owned(m)]
-                case.explained |= self._relations.effects(case, unowned)
+                case.explain(self._relations.effects(case, unowned), recent.verdict.start_ns)
 
     def _spread(self, recent: _RecentSecond) -> list[CaseChange]:
         """Add to open cases the subsystems whose score is only that of their claims."""

@@ -20,7 +20,6 @@ IDLE_PAGES = "memory.hugepages.free"
 PROMISED_PAGES = "memory.hugepages.reserved"
 STEP = "job.step"
 MEMORY, CPUS = "memory.mem_total", "cpu.online"
-DEFAULT_MEMORY = float(16 << 30)  # bytes, if a node does not report its memory
 
 STANDING: Mapping[str, Harm] = {
     IDLE_PAGES: Harm.HIGHER,

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from reveal_analyzer.arrays import Bools, Floats
+from reveal_analyzer.derive.columns import DEFAULT_MEMORY
 from reveal_analyzer.fleet.measures import (
     CPUS,
-    DEFAULT_MEMORY,
     MEMORY,
     Measure,
     Quanta,

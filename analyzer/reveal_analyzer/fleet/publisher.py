@@ -13,9 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from reveal_analyzer.arrays import Indices
+from reveal_analyzer.derive.columns import DEFAULT_MEMORY
 from reveal_analyzer.fleet.exchange import Exchange
 from reveal_analyzer.fleet.inventory import comparable, node_class
-from reveal_analyzer.fleet.measures import CPUS, DEFAULT_MEMORY, MEMORY, Quanta, measure
+from reveal_analyzer.fleet.measures import CPUS, MEMORY, Quanta, measure
 from reveal_analyzer.fleet.minute import MinuteData, MinuteLevels
 from reveal_analyzer.fleet.summary import Summary
 from reveal_analyzer.fleet.workload import jobs, workload

@@ -11,14 +11,19 @@ from functools import lru_cache
 import numpy as np
 
 from reveal_analyzer.arrays import Floats, Floats32, Indices
-from reveal_analyzer.derive.columns import COLUMN_SETS, Column, ColumnQuanta, PlanColumns
+from reveal_analyzer.derive.columns import (
+    COLUMN_SETS,
+    DEFAULT_MEMORY,
+    Column,
+    ColumnQuanta,
+    PlanColumns,
+)
 from reveal_analyzer.derive.deriver import Second
 from reveal_analyzer.kernels import live
 from reveal_analyzer.kernels.live import MetricGroups
 from reveal_analyzer.live.settings import LiveSettings
 from reveal_contract.metric import Harm, Subsystem
 
-_MEMORY_UNKNOWN = 16 << 30  # bytes
 _ACTIVITY_SHARE = 0.75  # of the least threshold
 _SUBSYSTEMS = tuple(Subsystem)
 _SUBSYSTEM_NUMBERS = {subsystem: number for number, subsystem in enumerate(_SUBSYSTEMS)}
@@ -209,4 +214,4 @@ def _capacity(second: Second, known: Capacity | None = None) -> Capacity:
         )
     counted = sum(1 for c in names if c.metric == "cpu.user" and c.instance)
     cpus = int(online) if online > 0 else max(counted, 1)
-    return memory if memory > 0 else float(_MEMORY_UNKNOWN), cpus
+    return memory if memory > 0 else DEFAULT_MEMORY, cpus

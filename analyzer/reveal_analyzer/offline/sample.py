@@ -14,7 +14,6 @@ import numpy as np
 from reveal_analyzer.arrays import Floats, Floats32, Indices
 from reveal_analyzer.derive.columns import previous_indices
 from reveal_analyzer.derive.deriver import Second
-from reveal_contract.time_units import NS_PER_SECOND
 
 MAX_SECONDS = 1200  # in the sample; from there on every second one is left out
 
@@ -95,8 +94,3 @@ class SecondsSample:
             for index, second in self._kept.items()
             if self._is_needed(index)
         }
-
-
-def is_gap(before_ns: int, start_ns: int) -> bool:
-    """Return whether two seconds do not follow each other: no view may span them."""
-    return not 0 < start_ns - before_ns < 2 * NS_PER_SECOND

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from reveal_analyzer.arrays import Floats, Floats32
 from reveal_analyzer.derive.columns import ColumnPlan
-from reveal_analyzer.derive.deriver import Second
+from reveal_analyzer.derive.deriver import Second, is_gap
 from reveal_analyzer.episodes.trace import ObservedSecond
 from reveal_analyzer.live.ranges import Ranges
 from reveal_analyzer.live.scaling import ColumnScaling, by_subsystem
 from reveal_analyzer.live.settings import LiveSettings
 from reveal_analyzer.live.thresholds import threshold
 from reveal_analyzer.live.views import SustainedViews
-from reveal_analyzer.offline.sample import Alignment, SecondsSample, is_gap
+from reveal_analyzer.offline.sample import Alignment, SecondsSample
 from reveal_analyzer.selection.applied import AppliedSelection
 from reveal_contract.metric import Subsystem
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from reveal_analyzer.arrays import Floats
 from reveal_analyzer.derive.channel_index import indices_by_metric
+from reveal_analyzer.derive.columns import DEFAULT_MEMORY
 from reveal_analyzer.detectors.paper_detectors import MIN_WINDOWS
 from reveal_analyzer.paper.detector import (
     PaperDetector,
@@ -39,7 +40,6 @@ from reveal_contract.wire import Message
 
 _MOST_WINDOWS = 300
 UNUSED_SLICES = 120
-_MEMORY_UNKNOWN = float(16 << 30)  # bytes
 
 
 class WindowSettings(NamedTuple):
@@ -245,7 +245,7 @@ def sample_units(channels: Sequence[Channel], window: Floats, tick_s: float) -> 
     cpus = sum(1 for c in channels if c.metric == "cpu.user" and c.instance)
     sizes = {
         Capacity.ABSOLUTE: 1.0,
-        Capacity.MEMORY: memory[0] if memory else _MEMORY_UNKNOWN,
+        Capacity.MEMORY: memory[0] if memory else DEFAULT_MEMORY,
         Capacity.CPUS: float(max(cpus, 1)),
     }
     amounts = np.array(

@@ -12,10 +12,10 @@ import numpy as np
 
 from reveal_analyzer.arrays import Floats, Indices
 from reveal_analyzer.derive.columns import ColumnPlan, column_plan, in_catalogue
+from reveal_analyzer.derive.deriver import is_gap
 from reveal_contract import catalogue
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Metric, Scope
-from reveal_contract.time_units import NS_PER_SECOND
 from reveal_contract.wire import Message
 
 
@@ -96,9 +96,7 @@ class Resampler:
         """Return the layout of the table; drop buffered ticks that do not join this slice."""
         last, self._last = self._last, (message.boot, message.start_ns)
         joins = (
-            last is not None
-            and last[0] == message.boot
-            and 0 < message.start_ns - last[1] < 2 * NS_PER_SECOND
+            last is not None and last[0] == message.boot and not is_gap(last[1], message.start_ns)
         )
         if self._layout is None or self._layout[0] != table:
             self._layout, joins = (table, _TableItems.of(table)), False

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from heapq import nlargest
 from itertools import islice
 
-_REPLACE_FACTOR = 2.0
+from reveal_collector.subjects.stable_selection import is_clearly_larger
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class ProcessSearch:
         return [
             Replacement(dropped, pid)
             for (low, dropped), (high, pid) in zip(least, most, strict=False)
-            if high > _REPLACE_FACTOR * low + self._margin
+            if is_clearly_larger(high, low, self._margin)
         ]
 
     def _rate(self, pid: int, use: ProcessUse, now: float) -> float:

@@ -22,6 +22,11 @@ _REPLACE_BURST = 4  # replacements in a row; then one each ``_REFILL_S``
 _REFILL_S = 120.0
 
 
+def is_clearly_larger(use: float, other: float, margin: float) -> bool:
+    """Return whether a use is so much larger that its owner may replace that of the other."""
+    return use > _REPLACE_FACTOR * other + margin
+
+
 class StableSelection(Generic[Item]):
     """At most ``limit`` of the items that it knows of, the largest.
 
@@ -102,7 +107,7 @@ class StableSelection(Generic[Item]):
 
     def _is_larger(self, item: Item, other: Item) -> bool:
         """Return whether an item may replace another."""
-        return self._averages[item] > _REPLACE_FACTOR * self._averages[other] + self._margin
+        return is_clearly_larger(self._averages[item], self._averages[other], self._margin)
 
     def _turn(self, now: float) -> bool:
         """Return whether items may be replaced now; those of one call count as one replacement."""

@@ -131,12 +131,17 @@ def test_a_subject_whose_processes_can_no_longer_be_read_is_missing_not_idle(tre
         assert read(source, 15)[READ] is not None  # without processes it does nothing
 
 
-def test_a_subject_of_many_processes_leaves_room_for_the_others(tree: Tree) -> None:
+def write_many_processes(tree: Tree, read_bytes: int) -> None:
+    """Write a thousand processes of one subject, from process 100 on."""
     many = range(100, 1100)
     for pid in many:
-        process(tree, pid, 0, 0)
+        process(tree, pid, read_bytes, 0)
     pids = "".join(f"{pid}\n" for pid in many)
     tree.write("cgroup/cpuacct/system.slice/a.service/cgroup.procs", pids)
+
+
+def test_a_subject_of_many_processes_leaves_room_for_the_others(tree: Tree) -> None:
+    write_many_processes(tree, 0)
     with opened(tree) as (source, _):
         process(tree, 10, 1500, 2000)
         process(tree, 100, 70, 0)
@@ -146,11 +151,7 @@ def test_a_subject_of_many_processes_leaves_room_for_the_others(tree: Tree) -> N
 
 
 def test_a_process_that_begins_its_io_is_found_among_many(tree: Tree) -> None:
-    many = range(100, 1100)
-    for pid in many:
-        process(tree, pid, 5000, 0)
-    pids = "".join(f"{pid}\n" for pid in many)
-    tree.write("cgroup/cpuacct/system.slice/a.service/cgroup.procs", pids)
+    write_many_processes(tree, 5000)
     label = "storage.subject.read_bytes{/system.slice/a.service}"
     with opened(tree) as (source, _):
         for second in range(60):
