@@ -40,6 +40,7 @@ class Scope(StrEnum):
     STATE = "state"  # an idle state
     SENSOR = "sensor"
     SUBJECT = "subject"  # a pod; off Kubernetes a unit, cgroup or process group
+    PAIR = "pair"  # a subject that lost time, and the one that took it
 
 
 class Lane(StrEnum):

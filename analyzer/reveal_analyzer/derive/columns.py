@@ -19,7 +19,7 @@ from reveal_analyzer.derive import stalls, tcp_losses
 from reveal_analyzer.derive.ratios import Ratio, find_ratios
 from reveal_analyzer.kernels.derive import Folds, Recipe
 from reveal_analyzer.kernels.formulas import Opcode, Program
-from reveal_contract import catalogue
+from reveal_contract import catalogue, ledger
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Capacity, Harm, Kind, Metric, Scope
 
@@ -27,8 +27,9 @@ COLUMN_SETS = 64  # of which caches keep what follows: nodes of one kind have th
 LEVEL, CHANGE = "mean", "mean_change"
 DEFAULT_MEMORY = float(16 << 30)  # bytes, of a node that does not report its memory
 LARGEST, TOTAL = "maximum", "sum_values"
-# the collector's own metrics, and the samples of step times, whose level means nothing
-_NOT_JUDGED = ("own", "subject-fine")
+# the collector's own metrics, the samples of step times, whose level means nothing, and the ledger,
+# which is judged by shares of time
+_NOT_JUDGED = ("own", "subject-fine", ledger.SOURCE)
 _FOLDED = {Scope.CPU: LARGEST, Scope.SUBJECT: TOTAL}
 
 

@@ -32,7 +32,7 @@ from reveal_analyzer.paper.windows import (
     WarmupSlices,
     WindowRing,
 )
-from reveal_contract import catalogue, wire
+from reveal_contract import catalogue, ledger, wire
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Capacity, Harm, Kind, Scope
 from reveal_contract.runtime.malloc_trim import give_back
@@ -227,7 +227,7 @@ def _is_used(metric: str) -> bool:
         row = catalogue.find(metric)
     except catalogue.UnknownMetricError:
         return False
-    return row.source != "own" and row.scope is not Scope.SUBJECT
+    return row.source not in ("own", ledger.SOURCE) and row.scope is not Scope.SUBJECT
 
 
 def sample_units(channels: Sequence[Channel], window: Floats, tick_s: float) -> SampleUnits:

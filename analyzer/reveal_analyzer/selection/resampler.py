@@ -13,10 +13,12 @@ import numpy as np
 from reveal_analyzer.arrays import Floats, Indices
 from reveal_analyzer.derive.columns import ColumnPlan, column_plan, in_catalogue
 from reveal_analyzer.derive.deriver import is_gap
-from reveal_contract import catalogue
+from reveal_contract import catalogue, ledger
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Metric, Scope
 from reveal_contract.wire import Message
+
+_NOT_OF_NODES = ("own", ledger.SOURCE)  # of the collector, and of subjects
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ def is_node_metric(channel: Channel) -> bool:
     if not in_catalogue(channel):
         return False
     metric = catalogue.find(channel.metric)
-    return metric.source != "own" and metric.scope is not Scope.SUBJECT
+    return metric.source not in _NOT_OF_NODES and metric.scope is not Scope.SUBJECT
 
 
 class Resampler:

@@ -19,11 +19,13 @@ from reveal_analyzer.arrays import Bools, Floats, Indices, Ints
 from reveal_analyzer.derive.channel_index import indices_by_metric
 from reveal_analyzer.subjects.directory import Directory, SubjectKey, is_process_group
 from reveal_analyzer.subjects.shares import ChannelIndices, host_indices, host_value
-from reveal_contract import catalogue
+from reveal_contract import catalogue, ledger
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Scope
 
 Counter = tuple[str, SubjectKey]  # a metric of a subject
+# samples of step times, and the ledger, which has rules of its own
+_NO_LEVELS = ("subject-fine", ledger.SOURCE)
 PEAK_S = 2  # the least evidence that names a culprit by growth is about as long
 
 
@@ -129,7 +131,7 @@ def _is_level_of_subjects(name: str) -> bool:
         metric = catalogue.find(name)
     except catalogue.UnknownMetricError:
         return False
-    return metric.scope is Scope.SUBJECT and metric.source != "subject-fine"
+    return metric.scope is Scope.SUBJECT and metric.source not in _NO_LEVELS
 
 
 def subject_means(
