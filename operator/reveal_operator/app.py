@@ -29,19 +29,19 @@ from reveal_contract.kube.names import GROUP, PROFILE_KIND, PROFILES, REPORTS, V
 from reveal_contract.runtime import http_endpoints
 from reveal_contract.runtime.backoff import Backoff
 from reveal_contract.runtime.ignored_signals import without_ignored
-from reveal_operator.events import EventSender
 from reveal_operator.handlers import OWNED, SELECTOR, Indices, register
 from reveal_operator.health import OperatorHealth
 from reveal_operator.inspection import WorkloadInspector
 from reveal_operator.kube import KubernetesClient
 from reveal_operator.metrics import OperatorMetrics
-from reveal_operator.neighbors import Neighbors
 from reveal_operator.node_conditions import NodeConditionSweep
 from reveal_operator.owned_objects import OwnedObjects
 from reveal_operator.plan import PlanCache
+from reveal_operator.profile_events import EventSender
 from reveal_operator.reconcile import Reconciler
-from reveal_operator.reports import ReportIndex, ReportWatcher
+from reveal_operator.report_records import ReportIndex, ReportWatcher
 from reveal_operator.retention import SWEEP_S, Retention
+from reveal_operator.shared_nodes import SharedNodes
 from reveal_operator.silence import SilenceTracker
 from reveal_operator.silent_nodes import SilentNodeFinder
 from reveal_operator.spec import Defaults
@@ -91,7 +91,7 @@ class Operator:
             objects=OwnedObjects(api, self._namespace, self._metrics),
             statuses=StatusWriter(api, self._metrics),
             inspector=WorkloadInspector(api, self._namespace),
-            neighbors=Neighbors(api),
+            shared_nodes=SharedNodes(api),
             silence=SilenceTracker(),
             silent_nodes=SilentNodeFinder(api, self._namespace),
             reports=self._reports,

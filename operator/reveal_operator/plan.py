@@ -10,7 +10,7 @@ from reveal_contract.kube.names import ANNOTATION_HYPOTHESES
 from reveal_operator.drift import stamped
 from reveal_operator.manifests import owned_manifests
 from reveal_operator.observed import ObservedProfile
-from reveal_operator.overlap import Placement, placement_of
+from reveal_operator.placement import Placement, placement_of
 from reveal_operator.pod_failures import Failure
 from reveal_operator.spec import Defaults, Profile, SpecError, parse
 

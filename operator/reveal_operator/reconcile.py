@@ -28,21 +28,21 @@ from reveal_operator.conditions import (
     find,
     is_failing,
 )
-from reveal_operator.events import EventSender
 from reveal_operator.inspection import WorkloadInspector
 from reveal_operator.metrics import OperatorMetrics
-from reveal_operator.neighbors import Neighbors
 from reveal_operator.observed import ObservedObject, ObservedProfile
-from reveal_operator.overlap import Placement
 from reveal_operator.owned_objects import OwnedObjects, SyncResult
+from reveal_operator.placement import Placement
 from reveal_operator.plan import PlanCache, ProfilePlan, with_hypotheses
-from reveal_operator.reports import ReportIndex
+from reveal_operator.profile_events import EventSender
+from reveal_operator.report_records import ReportIndex
 from reveal_operator.retention import RetentionLimits
+from reveal_operator.shared_nodes import SharedNodes
 from reveal_operator.silence import SilenceTracker
 from reveal_operator.silent_nodes import SilentNodeFinder
 from reveal_operator.status import StatusWriter, status_of
 
-NEIGHBORS_S = 1.0  # until the profiles are visited whose nodes a change may concern
+OTHER_PROFILES_S = 1.0  # until the profiles are visited whose nodes a change may concern
 
 _log = logging.getLogger(__name__)
 
@@ -74,7 +74,7 @@ class Reconciler:
         objects: OwnedObjects,
         statuses: StatusWriter,
         inspector: WorkloadInspector,
-        neighbors: Neighbors,
+        shared_nodes: SharedNodes,
         silence: SilenceTracker,
         silent_nodes: SilentNodeFinder,
         reports: ReportIndex,
@@ -84,7 +84,7 @@ class Reconciler:
         now: Callable[[], float] = time.time,
     ) -> None:
         self._view, self._plans, self._objects = view, plans, objects
-        self._statuses, self._inspector, self._neighbors = statuses, inspector, neighbors
+        self._statuses, self._inspector, self._shared_nodes = statuses, inspector, shared_nodes
         self._silence, self._silent_nodes, self._reports = silence, silent_nodes, reports
         self._events, self._metrics = events, metrics
         self._revisit, self._now = revisit, now
@@ -176,7 +176,7 @@ class Reconciler:
         of_collectors = await self._inspector.inspect(profile.name, COLLECTOR, collectors)
         of_analyzer = await self._inspector.inspect(profile.name, ANALYZER, analyzer)
         placements = self._update_placements(profile, plan)
-        overlaps, nodes_again = await self._neighbors.overlaps(
+        overlaps, nodes_again = await self._shared_nodes.overlaps(
             profile.name, placements, self._desired_nodes(placements)
         )
         inputs = ConditionInputs(
@@ -221,7 +221,7 @@ class Reconciler:
     def _revisit_others(self, name: str) -> None:
         for other in self._placements:
             if other != name:
-                self._revisit(other, NEIGHBORS_S)
+                self._revisit(other, OTHER_PROFILES_S)
 
     def _publish_changes(
         self, profile: ObservedProfile, previous: list[Condition], current: list[Condition]
@@ -249,7 +249,7 @@ class Reconciler:
     def _forget(self, name: str) -> None:
         """Forget a profile that is gone; the garbage collector deletes its objects."""
         memories = (
-            self._objects, self._statuses, self._inspector, self._neighbors, self._silence,
+            self._objects, self._statuses, self._inspector, self._shared_nodes, self._silence,
             self._silent_nodes,
         )  # fmt: skip
         for memory in memories:

@@ -17,7 +17,7 @@ from reveal_contract.kube.errors import ApiError
 from reveal_contract.kube.names import REPORT_KIND
 from reveal_operator.api import OperatorApi
 from reveal_operator.metrics import OperatorMetrics
-from reveal_operator.reports import ReportIndex, ReportRecord
+from reveal_operator.report_records import ReportIndex, ReportRecord
 
 SWEEP_S = 60.0
 BATCH = 10

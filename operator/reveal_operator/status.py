@@ -12,7 +12,7 @@ from reveal_operator.api import OperatorApi
 from reveal_operator.conditions import ConditionInputs, conditions
 from reveal_operator.metrics import OperatorMetrics
 from reveal_operator.observed import ObservedProfile
-from reveal_operator.reports import ReportCounts
+from reveal_operator.report_records import ReportCounts
 
 Status = Mapping[str, Any]
 

@@ -11,15 +11,15 @@ from reveal_contract.kube.errors import FORBIDDEN, INVALID, ApiError
 from reveal_contract.kube.events import EventReason
 from reveal_contract.kube.names import COLLECTOR, LABEL_COMPONENT, LABEL_PROFILE, PROFILE_KIND
 from reveal_operator.conditions import find
-from reveal_operator.events import EventSender
 from reveal_operator.inspection import PATIENCE_S, WorkloadInspector
 from reveal_operator.metrics import OperatorMetrics
-from reveal_operator.neighbors import Neighbors
 from reveal_operator.observed import ObservedProfile
 from reveal_operator.owned_objects import PAUSES_S, OwnedObjects
 from reveal_operator.plan import PlanCache
-from reveal_operator.reconcile import NEIGHBORS_S, Reconciler
-from reveal_operator.reports import ReportIndex, ReportRecord
+from reveal_operator.profile_events import EventSender
+from reveal_operator.reconcile import OTHER_PROFILES_S, Reconciler
+from reveal_operator.report_records import ReportIndex, ReportRecord
+from reveal_operator.shared_nodes import SharedNodes
 from reveal_operator.silence import PATIENCE_S as SILENCE_S
 from reveal_operator.silence import SilenceTracker
 from reveal_operator.silent_nodes import SilentNodeFinder
@@ -70,7 +70,7 @@ class Harness:
             objects=OwnedObjects(self.api, namespace, metrics, self.clock),
             statuses=StatusWriter(self.api, metrics),
             inspector=WorkloadInspector(self.api, namespace, self.clock),
-            neighbors=Neighbors(self.api, self.clock),
+            shared_nodes=SharedNodes(self.api, self.clock),
             silence=SilenceTracker(self.clock),
             silent_nodes=SilentNodeFinder(self.api, namespace, self.clock),
             reports=self.reports,
@@ -299,7 +299,7 @@ def test_profiles_on_the_same_nodes_are_degraded(running: Harness) -> None:
     }
     running.api.create_profile("q")
     running.visit("q")
-    assert ("p", NEIGHBORS_S) in running.queued
+    assert ("p", OTHER_PROFILES_S) in running.queued
     running.now += 60
     running.visit("p")
     degraded = running.condition("Degraded")
@@ -307,14 +307,14 @@ def test_profiles_on_the_same_nodes_are_degraded(running: Harness) -> None:
     assert "profile q selects 1 of the same nodes" in degraded["message"]
 
 
-def test_a_deleted_profile_is_forgotten_and_its_neighbors_are_visited(running: Harness) -> None:
+def test_a_deleted_profile_is_forgotten_and_the_others_are_visited(running: Harness) -> None:
     running.api.create_profile("q")
     running.visit("q")
     running.queued.clear()
     del running.api.objects[PROFILE_KIND, "p"]
     assert running.visit("p") is None
     assert running.api.requests == []  # the garbage collector deletes its objects
-    assert running.queued == [("q", NEIGHBORS_S)]
+    assert running.queued == [("q", OTHER_PROFILES_S)]
     assert "p" not in running.reconcile.limits()
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from reveal_contract.kube.names import ANALYZER_MANAGER
 from reveal_operator.metrics import OperatorMetrics
-from reveal_operator.reports import ReportCounts, ReportIndex, ReportRecord, report_of
+from reveal_operator.report_records import ReportCounts, ReportIndex, ReportRecord, report_of
 from reveal_operator.retention import Retention, RetentionLimits, expendable
 from support.fake_operator_api import FakeOperatorApi
 

@@ -66,15 +66,3 @@ _OPERATORS: dict[str, Callable[[str | None, Any], bool]] = {
     "Gt": _is_greater,
     "Lt": lambda found, values: _is_greater(next(iter(values), None), (found,)),
 }
-
-
-def shared(
-    name: str, selected: Mapping[str, frozenset[str]]
-) -> tuple[tuple[str, frozenset[str]], ...]:
-    """Return the other profiles that select nodes of ``name``, with these nodes, by name."""
-    mine = selected.get(name, frozenset())
-    return tuple(
-        (other, nodes & mine)
-        for other, nodes in sorted(selected.items())
-        if other != name and nodes & mine
-    )

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from reveal_contract.kube.errors import ApiError
 from reveal_operator.api import OperatorApi
 from reveal_operator.conditions import ProfileOverlap
-from reveal_operator.overlap import Placement, shared
+from reveal_operator.placement import Placement
 
 PAUSE_S = 5.0  # minimum time between two lists
 STALE_S = 900.0  # list after this time anyway: as many nodes may have joined as left
@@ -25,7 +25,7 @@ Found = tuple[tuple[ProfileOverlap, ...], float | None]
 _log = logging.getLogger(__name__)
 
 
-class Neighbors:
+class SharedNodes:
     """Overlaps between profiles; used from one event loop."""
 
     def __init__(self, api: OperatorApi, clock: Callable[[], float] = time.monotonic) -> None:
@@ -92,6 +92,18 @@ class Neighbors:
             for page in pages
             for item in page.items
         }
+
+
+def shared(
+    name: str, selected: Mapping[str, frozenset[str]]
+) -> tuple[tuple[str, frozenset[str]], ...]:
+    """Return the other profiles that select nodes of ``name``, with these nodes, by name."""
+    mine = selected.get(name, frozenset())
+    return tuple(
+        (other, nodes & mine)
+        for other, nodes in sorted(selected.items())
+        if other != name and nodes & mine
+    )
 
 
 def _interned(labels: Mapping[str, str]) -> dict[str, str]:
