@@ -16,10 +16,10 @@ from reveal_analyzer.offline.recording_table import RecordingTable
 from reveal_analyzer.tables.findings import percent
 from reveal_analyzer.tables.ingest.subsystems import subsystem_of
 from reveal_analyzer.tables.scoring.api import MetricRank, Table, rank_spans
-from reveal_cli import recording_input, table_input
+from reveal_cli import recording_analysis, table_analysis
 from reveal_cli.analysis import FileKind, baseline_recording, file_kind
 from reveal_cli.errors import CliError
-from reveal_cli.table_input import NodeInput
+from reveal_cli.table_analysis import NodeInput
 from reveal_cli.time_spans import TimeRange, resolve
 from reveal_contract.finding import rfc3339
 from reveal_contract.metric import Subsystem
@@ -130,10 +130,10 @@ def _ranked_spans(node: NodeInput, spans_ns: Sequence[tuple[int, int]]) -> list[
 
 
 def _table(arguments: argparse.Namespace) -> _Input:
-    data = table_input.load(arguments.input, arguments)
+    data = table_analysis.load(arguments.input, arguments)
     clock, times = data.clock, data.times_ns
     return _Input(
-        nodes=table_input.with_baselines(data, arguments.baseline, arguments),
+        nodes=table_analysis.with_baselines(data, arguments.baseline, arguments),
         metric=lambda node, row: _metric(node, row, row.name, row.feature, subsystem_of(row.name)),
         times=TimeRange(int(times[0]), int(times[-1]), clock.zone, clock.absolute),
         format_time=rfc3339 if clock.absolute else clock.show,
@@ -142,10 +142,10 @@ def _table(arguments: argparse.Namespace) -> _Input:
 
 
 def _recording(arguments: argparse.Namespace) -> _Input:
-    recording_input.refuse_table_flags(arguments)
-    tables = recording_input.node_tables(arguments.input)
+    recording_analysis.refuse_table_flags(arguments)
+    tables = recording_analysis.node_tables(arguments.input)
     path: Path | None = arguments.baseline
-    healthy = recording_input.node_tables(baseline_recording(path)) if path else {}
+    healthy = recording_analysis.node_tables(baseline_recording(path)) if path else {}
     columns = {
         label: column for table in tables.values() for label, column in table.columns.items()
     }

@@ -1,6 +1,8 @@
 """Detection thresholds of each sensitivity: the one table behind the profile's ``sensitivity``.
 
-They act in the analyzer's ``live.settings``, and for tables in ``reveal_cli.table_input``.
+They act in three places: ``limit`` and ``multiple`` in the analyzer's ``live.settings``,
+``table_factor`` in ``reveal_cli.table_analysis``, and ``quantile`` in the analyzer's ``node`` for
+Paper mode.
 """
 
 from __future__ import annotations

@@ -115,11 +115,11 @@ def _analyze(path: Path, arguments: argparse.Namespace) -> Analysis:
     from reveal_cli.analysis import FileKind, file_kind  # noqa: PLC0415 - needs an extra
 
     if file_kind(path) is FileKind.RECORDING:
-        from reveal_cli import recording_input  # noqa: PLC0415
+        from reveal_cli import recording_analysis  # noqa: PLC0415
 
-        return recording_input.analyze(path, arguments)
+        return recording_analysis.analyze(path, arguments)
     if arguments.selection or arguments.score_selected:
         raise CliError(f"--selection is for recordings: {path} is a table", USAGE)
-    from reveal_cli import table_input  # noqa: PLC0415 - heavy
+    from reveal_cli import table_analysis  # noqa: PLC0415 - heavy
 
-    return table_input.analyze(path, arguments)
+    return table_analysis.analyze(path, arguments)

@@ -1,4 +1,4 @@
-"""Recordings as input of ``analyze`` and ``explain``: judged, or read as tables."""
+"""Findings of a recording for ``analyze``; a recording read as a table for ``explain``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables as input of ``analyze`` and ``explain``: read, scored, summarized."""
+"""Findings of a table for ``analyze``; a table and its baseline for ``explain``."""
 
 from __future__ import annotations
 
