@@ -105,7 +105,7 @@ def judge_whole(
 
     Each node of the recording is judged by itself.
     """
-    from reveal_analyzer.offline import recording  # noqa: PLC0415 - heavy
+    from reveal_analyzer.offline import judgement  # noqa: PLC0415 - heavy
     from reveal_analyzer.selection.applied import NO_SELECTION  # noqa: PLC0415
 
     findings: list[Finding] = []
@@ -114,6 +114,6 @@ def judge_whole(
         of_node = _NodeSlices(slices, node)
         known = [finding for finding in live if finding.node_name == node]
         subjects = partial(slices.subjects, node)
-        whole = recording.judge(of_node, settings, subjects, selection or NO_SELECTION)
-        findings += recording.merge(known, whole)
+        whole = judgement.judge(of_node, settings, subjects, selection or NO_SELECTION)
+        findings += judgement.merge(known, whole)
     return by_onset(findings)

@@ -16,12 +16,17 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from reveal_analyzer.arrays import Floats, Indices, Ints
-from reveal_analyzer.tables.ingest import counters, host_names, timestamps
+from reveal_analyzer.tables.ingest import counters, host_names
 from reveal_analyzer.tables.ingest.csv import TextTable
 from reveal_analyzer.tables.ingest.mmap_buffer import MEMORY_BYTES, RowBuffer
 from reveal_analyzer.tables.ingest.open import FileKind, TableFileError, kind_of
 from reveal_analyzer.tables.ingest.parquet import ParquetTable
-from reveal_analyzer.tables.ingest.timestamps import UNREADABLE, TimeColumn
+from reveal_analyzer.tables.ingest.time_column import (
+    UNREADABLE,
+    TimeColumn,
+    find_time_column,
+    numbered_rows,
+)
 from reveal_analyzer.tables.scoring.table import Table
 from reveal_contract.time_units import NS_PER_SECOND
 
@@ -153,7 +158,7 @@ class _TableBuilder:
     def _find_clock(self, block: pd.DataFrame) -> TimeColumn:
         options = self._options
         try:
-            clock = timestamps.find_time_column(self._names, block, options.time, options.period_ns)
+            clock = find_time_column(self._names, block, options.time, options.period_ns)
         except TableFileError as error:
             raise TableFileError(f"{self._path}: {error}") from None
         if clock is not None:
@@ -166,7 +171,7 @@ class _TableBuilder:
                 "no time column found: rows are read as one second apart"
                 " (--time names a column, --period sets the step)"
             )
-        return timestamps.numbered_rows(options.period_ns or NS_PER_SECOND)
+        return numbered_rows(options.period_ns or NS_PER_SECOND)
 
     def _kept(self, clock: TimeColumn) -> Indices:
         """Return the metrics: all columns but times, texts and columns without any value."""

@@ -1,6 +1,6 @@
 """Offline mode of tables: a run is scored against itself after it is over.
 
-That of recordings is ``offline.recording``.
+That of recordings is ``offline.judgement``.
 
 Every sample has five views, each fitted on the run (and the baseline, if there is one): the
 distance of its metrics from their normal level, from a one-step forecast, and the Mahalanobis

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from reveal_analyzer.node import NodeAnalyzer
-from reveal_analyzer.offline import recording
+from reveal_analyzer.offline import judgement
 from reveal_analyzer.selection.applied import NO_SELECTION, AppliedSelection
 from reveal_analyzer.selection.file import DroppedMetric, KeptMetric, Selection
 from reveal_contract.finding import Evidence, Finding
@@ -81,9 +81,9 @@ def test_offline_mode_applies_the_selection_too() -> None:
     slices = [
         (node.slice(WAITING if 120 <= second < 134 else None), node.table) for second in range(220)
     ]
-    (plain,) = recording.judge(slices, SETTINGS)
-    (finding,) = recording.judge(slices, SETTINGS, selection=selection_of(PRESSURE, RUNNING))
+    (plain,) = judgement.judge(slices, SETTINGS)
+    (finding,) = judgement.judge(slices, SETTINGS, selection=selection_of(PRESSURE, RUNNING))
     assert of(RUNNING, plain.evidence) is not None
     assert of(RUNNING, finding.evidence) is None
     every = selection_of(SWITCHES, PRESSURE, RUNNING, scored=True)
-    assert recording.judge(slices, SETTINGS, selection=every) == []
+    assert judgement.judge(slices, SETTINGS, selection=every) == []

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from reveal_analyzer.tables.ingest import mmap_buffer
 from reveal_analyzer.tables.ingest.open import FileKind, TableFileError, kind_of
 from reveal_analyzer.tables.ingest.reader import Dataset, ReadOptions, read
-from reveal_analyzer.tables.ingest.timestamps import UNREADABLE
+from reveal_analyzer.tables.ingest.time_column import UNREADABLE
 from reveal_analyzer.tables.scoring.table import Table
 from reveal_contract.recording import MAGIC
 from support.property_tests import examples

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from reveal_analyzer.derive.deriver import Deriver, Second
-from reveal_analyzer.offline import recording, sample
+from reveal_analyzer.offline import judgement, sample
 from reveal_contract.channels import ChannelTable
 from reveal_contract.metric import Subsystem
 from reveal_contract.settings import AnalyzerSettings
@@ -68,16 +68,16 @@ def small_sample(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("small_sample")
 def test_a_long_recording_is_never_in_memory_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recording, "Deriver", CountingDeriver)
-    recording.judge(Recording(500, fault_s=20), AnalyzerSettings())
+    monkeypatch.setattr(judgement, "Deriver", CountingDeriver)
+    judgement.judge(Recording(500, fault_s=20), AnalyzerSettings())
     assert 0 < CountingDeriver.most < 150
 
 
 @pytest.mark.usefixtures("small_sample")
 def test_a_sample_as_reference_finds_the_same_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    (sampled,) = recording.judge(Recording(400, fault_s=20), AnalyzerSettings())
+    (sampled,) = judgement.judge(Recording(400, fault_s=20), AnalyzerSettings())
     monkeypatch.setattr(sample, "MAX_SECONDS", 400)
-    (complete,) = recording.judge(Recording(400, fault_s=20), AnalyzerSettings())
+    (complete,) = judgement.judge(Recording(400, fault_s=20), AnalyzerSettings())
     assert sampled.subsystem is Subsystem.NETWORK
     assert (sampled.id, sampled.hypothesis) == (complete.id, complete.hypothesis)
     assert abs(sampled.last_observed_ns - complete.last_observed_ns) <= 2 * NS_PER_SECOND
@@ -103,4 +103,4 @@ def test_columns_of_an_earlier_table_are_aligned_by_name() -> None:
 
 def test_slices_that_can_be_read_only_once_are_refused() -> None:
     with pytest.raises(TypeError, match="only one pass"):
-        recording.judge(iter(Recording(200, 20)), AnalyzerSettings())
+        judgement.judge(iter(Recording(200, 20)), AnalyzerSettings())

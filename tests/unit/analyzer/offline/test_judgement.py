@@ -1,4 +1,4 @@
-"""The report form, the merge with live findings, and numbers for people."""
+"""The judgement of a whole recording, its merge with live findings, and numbers for people."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from reveal_analyzer.formatting import decimal, human
-from reveal_analyzer.offline import recording as report
+from reveal_analyzer.offline import judgement
 from reveal_contract.channels import ChannelTable
 from reveal_contract.finding import Finding, Hypothesis, Severity, State
 from reveal_contract.metric import Kind, Subsystem
@@ -30,25 +30,25 @@ def recording(seconds: int, fault_s: int | None) -> list[tuple[Message, ChannelT
 
 
 def test_a_fault_inside_the_warm_up_is_found_offline() -> None:
-    (found,) = report.judge(recording(200, fault_s=20), AnalyzerSettings())
+    (found,) = judgement.judge(recording(200, fault_s=20), AnalyzerSettings())
     assert found.subsystem is Subsystem.NETWORK
 
 
 def test_a_quiet_or_too_short_recording_gives_nothing() -> None:
-    assert report.judge(recording(200, None), AnalyzerSettings()) == []
-    assert report.judge(recording(60, fault_s=20), AnalyzerSettings()) == []
-    assert report.judge([], AnalyzerSettings()) == []
+    assert judgement.judge(recording(200, None), AnalyzerSettings()) == []
+    assert judgement.judge(recording(60, fault_s=20), AnalyzerSettings()) == []
+    assert judgement.judge([], AnalyzerSettings()) == []
 
 
 def test_merge_keeps_online_findings_and_marks_added_offline_findings() -> None:
-    (found,) = report.judge(recording(200, fault_s=20), AnalyzerSettings())
-    assert report.merge([found], [found]) == [found]
+    (found,) = judgement.judge(recording(200, fault_s=20), AnalyzerSettings())
+    assert judgement.merge([found], [found]) == [found]
     hour = 3600 * 10**9
     later = replace(
         found, id="other", first_observed_ns=found.first_observed_ns + hour,
         last_observed_ns=found.last_observed_ns + hour,
     )  # fmt: skip
-    merged = report.merge([later], [found])
+    merged = judgement.merge([later], [found])
     assert [f.id for f in merged] == [found.id, "other"]
     assert "offline" in _only_note(merged[0])
 
@@ -77,7 +77,7 @@ def test_a_finding_that_lasts_hides_only_offline_findings_of_its_own_fault(
 ) -> None:
     throttled = _finding("cpu-1", Subsystem.CPU, 0, 600, "CPUQuotaThrottling")
     offline = _finding("other", subsystem, 200, 260, cause)
-    found = report.merge([throttled], [offline])
+    found = judgement.merge([throttled], [offline])
     assert ("other" in [each.id for each in found]) == added
 
 
@@ -125,4 +125,4 @@ def test_a_metric_that_is_not_read_for_a_while_is_neither_0_nor_a_change() -> No
     played = recording(200, None)
     for message, _ in played[80:92]:
         message.fast_missing[:, lost] = True
-    assert report.judge(played, AnalyzerSettings()) == []
+    assert judgement.judge(played, AnalyzerSettings()) == []
