@@ -14,7 +14,7 @@ from pathlib import Path
 
 import nvml_trace
 from benchmark_report import Row, report
-from reveal_collector.kernel.errors import Unsupported
+from reveal_collector.kernel_interfaces.errors import Unsupported
 from reveal_collector.nvml import devices, library
 from reveal_collector.nvml.poller import NvmlPoller
 from reveal_collector.nvml.queries import SCALES, Query, supported_queries

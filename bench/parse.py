@@ -19,7 +19,7 @@ from benchmark_report import Row, report
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from reveal_collector.kernel.errors import LayoutChanged, Unsupported
+from reveal_collector.kernel_interfaces.errors import LayoutChanged, Unsupported
 from reveal_collector.native.scanner import NativePlan, PlanRunner, RowLayout, ScanEntry
 from reveal_collector.readers.plan import scans_of
 from reveal_collector.readers.source import Source

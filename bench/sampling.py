@@ -9,7 +9,7 @@ The sources are those behind the files the floor reads.
 import sys
 import time
 
-from reveal_collector.kernel.errors import Unsupported
+from reveal_collector.kernel_interfaces.errors import Unsupported
 from reveal_collector.readers.raw_slice import RawSlice, SliceOrigin
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.registry import FACTORIES

@@ -31,6 +31,7 @@ _NAMES = {
         "reveal_collector.sources.cgroups:hierarchies",
     ),
     "LayoutChanged": (
+        "reveal_collector.kernel_interfaces.errors:LayoutChanged",
         "reveal_collector.kernel.errors:LayoutChanged",
         "reveal_collector.source:LayoutChanged",
     ),

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from reveal_collector.kernel import memory_saving
+from reveal_collector.kernel_interfaces import memory_saving
 
 
 def main(argv: Sequence[str] | None = None) -> int:

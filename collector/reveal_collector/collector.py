@@ -15,7 +15,7 @@ from reveal_collector import registry
 from reveal_collector.facts.device_queries import queries_for
 from reveal_collector.facts.inventory import FactsReader
 from reveal_collector.facts.publisher import FactsPublisher
-from reveal_collector.kernel.scheduling import prefer_real_time, raise_file_limit
+from reveal_collector.kernel_interfaces.scheduling import prefer_real_time, raise_file_limit
 from reveal_collector.readers.opening import Opening
 from reveal_collector.readers.raw_slice import RawSlice, SliceOrigin
 from reveal_collector.readers.source import (

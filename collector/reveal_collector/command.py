@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from reveal_collector.collector import Collector
-from reveal_collector.kernel import memory_saving
-from reveal_collector.kernel.scheduling import die_with_parent
-from reveal_collector.kernel.signals import TerminationSignal
+from reveal_collector.kernel_interfaces import memory_saving
+from reveal_collector.kernel_interfaces.scheduling import die_with_parent
+from reveal_collector.kernel_interfaces.signals import TerminationSignal
 from reveal_collector.shipping.redis_sink import RedisSink
 from reveal_collector.shipping.sinks import RecordingSink, Sink
 from reveal_collector.subjects.pods.process_owner import own_pod_cgroups

@@ -9,7 +9,7 @@ Names outside this module are internal and may change without notice.  ``docs/ex
 describes how to write a plugin.
 """
 
-from reveal_collector.kernel.errors import LayoutChanged, ParseError, Unsupported
+from reveal_collector.kernel_interfaces.errors import LayoutChanged, ParseError, Unsupported
 from reveal_collector.readers.background import BackgroundSource
 from reveal_collector.readers.joined import Joined, NumberFiles
 from reveal_collector.readers.source import Roots, Source

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from reveal_collector.kernel.errors import Unsupported
+from reveal_collector.kernel_interfaces.errors import Unsupported
 from reveal_collector.readers.opening import NO_ANSWER, Opening, SourceOpener
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.sources import (

@@ -15,7 +15,7 @@ from pathlib import Path
 import atheris
 
 with atheris.instrument_imports(include=["reveal_collector"]):
-    from reveal_collector.kernel.errors import LayoutChanged, Unsupported
+    from reveal_collector.kernel_interfaces.errors import LayoutChanged, Unsupported
     from reveal_collector.readers.source import Roots, Source
     from reveal_collector.registry import FACTORIES
 

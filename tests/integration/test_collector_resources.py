@@ -91,7 +91,8 @@ def test_both_encoders_give_the_same_bytes_of_this_host(
 @pytest.mark.skipif(native.load().library is None, reason="the native library is not built")
 def test_a_collector_loads_only_the_modules_its_node_needs() -> None:
     code = (
-        "import sys; from reveal_collector.kernel.memory_saving import defer_rare_imports;"
+        "import sys;"
+        "from reveal_collector.kernel_interfaces.memory_saving import defer_rare_imports;"
         "defer_rare_imports();"
         "import reveal_collector.command; print(*sys.modules)"
     )
@@ -107,7 +108,8 @@ def test_a_collector_loads_only_the_modules_its_node_needs() -> None:
 
 def test_deferred_modules_are_loaded_with_their_first_use() -> None:
     code = (
-        "import sys; from reveal_collector.kernel.memory_saving import defer_rare_imports;"
+        "import sys;"
+        "from reveal_collector.kernel_interfaces.memory_saving import defer_rare_imports;"
         "defer_rare_imports();"
         "import logging, traceback, inspect; assert 'tokenize' not in sys.modules;"
         "assert inspect.signature(lambda a: a).parameters.keys() == {'a'};"

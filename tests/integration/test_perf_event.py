@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from reveal_collector.devices.cpu_topology import online
-from reveal_collector.kernel.errors import LayoutChanged
-from reveal_collector.kernel.perf_event import CgroupPerfGroup, PerfEvent, PerfGroup
+from reveal_collector.kernel_interfaces.errors import LayoutChanged
+from reveal_collector.kernel_interfaces.perf_event import CgroupPerfGroup, PerfEvent, PerfGroup
 from reveal_collector.readers.perf_groups import CountingPlan, PerfGroupSource, fitted
 from reveal_collector.readers.source import Roots
 from reveal_collector.readers.textfile import channel

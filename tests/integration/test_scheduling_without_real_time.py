@@ -17,7 +17,7 @@ CPU = Path("/sys/fs/cgroup/cpu")
 PROGRAM = """
 import os, threading
 from reveal_collector.native.scanner import NativePlan, RowLayout, Ticker
-from reveal_collector.kernel.scheduling import prefer_real_time
+from reveal_collector.kernel_interfaces.scheduling import prefer_real_time
 ticker = Ticker(NativePlan([], RowLayout(0, 0, 0, 5, 8)), 0, 100_000_000)
 def nice(thread):
     with open(f"/proc/self/task/{thread}/stat") as file:

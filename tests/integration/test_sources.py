@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 import pytest
 
-from reveal_collector.kernel.errors import LayoutChanged, Unsupported
+from reveal_collector.kernel_interfaces.errors import LayoutChanged, Unsupported
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.registry import FACTORIES
 from reveal_contract.metric import Kind

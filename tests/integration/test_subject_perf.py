@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from reveal_collector.kernel.errors import Unsupported
+from reveal_collector.kernel_interfaces.errors import Unsupported
 from reveal_collector.readers.source import Roots
 from reveal_collector.subjects.perf import SubjectEvents
 from reveal_collector.subjects.tracker import SubjectSelection, SubjectTracker

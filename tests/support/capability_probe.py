@@ -80,7 +80,7 @@ def _drop_all_but(keep: Sequence[str]) -> None:
 
 
 def _probe(folder: Path, other: int) -> dict[str, Any]:
-    from reveal_collector.kernel.scheduling import prefer_real_time
+    from reveal_collector.kernel_interfaces.scheduling import prefer_real_time
     from reveal_collector.registry import probe_all, roots_of
     from reveal_contract.settings import CollectorSettings
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from reveal_collector.kernel.errors import ParseError
+from reveal_collector.kernel_interfaces.errors import ParseError
 from reveal_collector.readers.sysfs_attributes import read_text
 from reveal_contract import cpulist
 

@@ -14,7 +14,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from reveal_collector.kernel.errors import ParseError
+from reveal_collector.kernel_interfaces.errors import ParseError
 
 _SIOCETHTOOL = 0x8946
 _GDRVINFO, _GRINGPARAM, _GSTRINGS, _GSTATS = 0x03, 0x10, 0x1B, 0x1D

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from reveal_collector.devices.cpu_topology import MOST_CPUS, cpu_list
 from reveal_collector.devices.numa_nodes import numa_nodes
-from reveal_collector.kernel.errors import ParseError
+from reveal_collector.kernel_interfaces.errors import ParseError
 from reveal_collector.readers.plan import Columns, Vector
 from reveal_collector.readers.textfile import ColumnSet, channel
 from reveal_contract.catalogue import find

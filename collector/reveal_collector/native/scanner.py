@@ -14,7 +14,7 @@ from functools import cache
 from mmap import mmap
 from typing import Any, Literal, NamedTuple, Self
 
-from reveal_collector.kernel.scheduling import no_real_time
+from reveal_collector.kernel_interfaces.scheduling import no_real_time
 from reveal_collector.native import load
 from reveal_collector.native.packing import CFile, CShape, Packer
 from reveal_collector.readers.plan import BACK_OFF, QUIET, FileScan

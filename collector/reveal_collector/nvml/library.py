@@ -9,7 +9,7 @@ import ctypes
 import importlib
 from typing import Any
 
-from reveal_collector.kernel.errors import Unsupported
+from reveal_collector.kernel_interfaces.errors import Unsupported
 
 # pynvml is untyped: ``queries`` and ``devices`` convert what it returns.
 Library = Any

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 
-from reveal_collector.kernel.errors import Unsupported
+from reveal_collector.kernel_interfaces.errors import Unsupported
 from reveal_collector.nvml import library
 from reveal_collector.nvml.budget import QUICK_NS, RARE_NS
 from reveal_collector.nvml.devices import Gpu

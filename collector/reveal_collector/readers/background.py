@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from reveal_collector.kernel.errors import LayoutChanged
+from reveal_collector.kernel_interfaces.errors import LayoutChanged
 from reveal_collector.readers.source import HUNG_NS, Outage, Source
 from reveal_contract.channels import Channel
 

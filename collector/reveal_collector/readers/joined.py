@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from reveal_collector.kernel.errors import LayoutChanged, ParseError, Unsupported
+from reveal_collector.kernel_interfaces.errors import LayoutChanged, ParseError, Unsupported
 from reveal_collector.readers.plan import FileScan, TokenPlan, is_stale, scans_of
 from reveal_collector.readers.reference_reader import Mismatch, numbers
 from reveal_collector.readers.source import CHECK_EVERY, Source

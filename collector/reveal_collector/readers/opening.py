@@ -7,7 +7,7 @@ import threading
 import time
 from queue import SimpleQueue
 
-from reveal_collector.kernel.errors import Unsupported
+from reveal_collector.kernel_interfaces.errors import Unsupported
 from reveal_collector.readers.source import HUNG_NS, Source
 
 log = logging.getLogger(__name__)

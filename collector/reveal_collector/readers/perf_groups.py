@@ -7,8 +7,8 @@ import resource
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from reveal_collector.kernel.errors import LayoutChanged, Unsupported
-from reveal_collector.kernel.perf_event import PerfEvent, PerfGroup
+from reveal_collector.kernel_interfaces.errors import LayoutChanged, Unsupported
+from reveal_collector.kernel_interfaces.perf_event import PerfEvent, PerfGroup
 from reveal_collector.readers.reference_reader import picker
 from reveal_collector.readers.source import CHECK_EVERY, Roots
 from reveal_collector.readers.sysfs_attributes import parse_fields, read_text

@@ -14,8 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import Self
 
-from reveal_collector.kernel.errors import LayoutChanged, ParseError, Unsupported
-from reveal_collector.kernel.memory_saving import READ_SIZE
+from reveal_collector.kernel_interfaces.errors import LayoutChanged, ParseError, Unsupported
+from reveal_collector.kernel_interfaces.memory_saving import READ_SIZE
 from reveal_collector.readers.plan import (
     AS_READ,
     PLAIN,

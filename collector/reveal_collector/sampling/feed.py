@@ -11,7 +11,7 @@ from dataclasses import replace
 from time import monotonic_ns
 from typing import TypeVar
 
-from reveal_collector.kernel.errors import LayoutChanged
+from reveal_collector.kernel_interfaces.errors import LayoutChanged
 from reveal_collector.readers.opening import Opening
 from reveal_collector.readers.plan import FileScan, ObservingSource, scans_of
 from reveal_collector.readers.source import HUNG_NS, Outage, Source

@@ -16,7 +16,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from reveal_collector.kernel.scheduling import prefer_real_time
+from reveal_collector.kernel_interfaces.scheduling import prefer_real_time
 from reveal_collector.native import load
 from reveal_collector.native.scanner import GROWN, NativePlan, NativeSlice, Ticker
 from reveal_collector.readers.plan import WakingSource

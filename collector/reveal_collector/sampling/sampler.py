@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from reveal_collector.kernel.scheduling import prefer_real_time
+from reveal_collector.kernel_interfaces.scheduling import prefer_real_time
 from reveal_collector.readers.raw_slice import MISSING, RawSlice, gather
 from reveal_collector.readers.source import Source
 from reveal_collector.sampling.clock import Clock, SliceNumbers, SystemClock, phase_ns

@@ -8,7 +8,7 @@ import time
 from collections import deque
 from typing import Any
 
-from reveal_collector.kernel.scheduling import prefer_real_time
+from reveal_collector.kernel_interfaces.scheduling import prefer_real_time
 from reveal_collector.shipping.node_record import NodeRecord
 from reveal_collector.shipping.resp import Command, RedisConnection, RedisError
 from reveal_collector.shipping.sinks import EncodedSlice, SinkHealth, StatusProvider

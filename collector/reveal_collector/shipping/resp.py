@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from hiredis import HiredisError, Reader, ReplyError, pack_command
 
-from reveal_collector.kernel.memory_saving import READ_SIZE
+from reveal_collector.kernel_interfaces.memory_saving import READ_SIZE
 from reveal_contract.redis_address import RedisAddress, explained, parse_url
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from reveal_collector.kernel.errors import Unsupported
+from reveal_collector.kernel_interfaces.errors import Unsupported
 from reveal_collector.readers.background import BackgroundSource
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.sysfs_attributes import (

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from reveal_collector.devices.cpu_topology import MOST_CPUS, first_of, first_threads, packages
-from reveal_collector.kernel.errors import LayoutChanged, Unsupported
+from reveal_collector.kernel_interfaces.errors import LayoutChanged, Unsupported
 from reveal_collector.readers.aggregated import AggregatedSource, number_attributes
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.sysfs_attributes import read_text

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from reveal_collector.devices.cpu_topology import first_of, first_threads, online, packages
-from reveal_collector.kernel.errors import Unsupported
-from reveal_collector.kernel.perf_event import PerfEvent
+from reveal_collector.kernel_interfaces.errors import Unsupported
+from reveal_collector.kernel_interfaces.perf_event import PerfEvent
 from reveal_collector.readers.perf_groups import CountingPlan, CpuEvent, PerfGroupSource
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.textfile import channel

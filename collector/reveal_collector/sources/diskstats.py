@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from reveal_collector.kernel.errors import LayoutChanged
+from reveal_collector.kernel_interfaces.errors import LayoutChanged
 from reveal_collector.readers.joined import Joined
 from reveal_collector.readers.plan import Gated
 from reveal_collector.readers.source import CHECK_EVERY, Roots, Source

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from reveal_collector.devices.ethtool import Ethtool
-from reveal_collector.kernel.errors import Unsupported
+from reveal_collector.kernel_interfaces.errors import Unsupported
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.sysfs_attributes import SnapshotSource, entries
 from reveal_collector.readers.textfile import channel

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from reveal_collector.kernel.errors import Unsupported
+from reveal_collector.kernel_interfaces.errors import Unsupported
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.sysfs_attributes import SnapshotSource
 from reveal_collector.readers.textfile import channel

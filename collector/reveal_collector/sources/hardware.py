@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from reveal_collector.devices.cpu_topology import online
-from reveal_collector.kernel.errors import ParseError, Unsupported
-from reveal_collector.kernel.perf_event import PerfEvent
+from reveal_collector.kernel_interfaces.errors import ParseError, Unsupported
+from reveal_collector.kernel_interfaces.perf_event import PerfEvent
 from reveal_collector.readers.perf_groups import CountingPlan, CpuEvent, PerfGroupSource
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.sysfs_attributes import read_number

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from reveal_collector.kernel.errors import Unsupported
+from reveal_collector.kernel_interfaces.errors import Unsupported
 from reveal_collector.readers.aggregated import AggregatedSource, number_attributes
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.sysfs_attributes import entries, read_text, resolve_link

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from reveal_collector.devices.rdma import RdmaPort, ib_ports, rate, state_number
-from reveal_collector.kernel.errors import Unsupported
+from reveal_collector.kernel_interfaces.errors import Unsupported
 from reveal_collector.readers.background import BackgroundSource
 from reveal_collector.readers.source import Outage, Roots, Source
 from reveal_collector.readers.sysfs_attributes import (

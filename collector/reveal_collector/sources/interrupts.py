@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from reveal_collector.devices.per_cpu import fold_large
-from reveal_collector.kernel.errors import LayoutChanged, ParseError, Unsupported
+from reveal_collector.kernel_interfaces.errors import LayoutChanged, ParseError, Unsupported
 from reveal_collector.readers.plan import Columns, FileScan, MatrixPlan, MatrixRow
 from reveal_collector.readers.reference_reader import ColumnMaker
 from reveal_collector.readers.source import Roots, Source

@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from reveal_collector.kernel.errors import LayoutChanged, Unsupported
+from reveal_collector.kernel_interfaces.errors import LayoutChanged, Unsupported
 from reveal_collector.nvml import library
 from reveal_collector.nvml.snapshots import QUICK, STALE_NS, STATE, SUBJECTS, GpuSnapshot
 from reveal_collector.readers.source import Outage, Roots, Source

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from reveal_collector.devices.cpu_topology import cpu_list
-from reveal_collector.kernel.errors import Unsupported
+from reveal_collector.kernel_interfaces.errors import Unsupported
 from reveal_collector.readers.plan import FileScan
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.textfile import OpenFile, channel, word_scans

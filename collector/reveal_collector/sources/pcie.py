@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 
 from reveal_collector.devices.pci import PciDevice, pci_devices
-from reveal_collector.kernel.errors import Unsupported
+from reveal_collector.kernel_interfaces.errors import Unsupported
 from reveal_collector.readers.background import BackgroundSource
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.sysfs_attributes import (

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from reveal_collector.devices.cpu_topology import MOST_CPUS, online
-from reveal_collector.kernel.errors import Unsupported
-from reveal_collector.kernel.perf_event import PerfEvent
+from reveal_collector.kernel_interfaces.errors import Unsupported
+from reveal_collector.kernel_interfaces.perf_event import PerfEvent
 from reveal_collector.readers.perf_groups import CountingPlan, PerfGroupSource
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.sysfs_attributes import read_number

@@ -17,8 +17,8 @@ import struct
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from reveal_collector.kernel.errors import LayoutChanged, Unsupported
-from reveal_collector.kernel.netlink import NetlinkSocket, find_attribute
+from reveal_collector.kernel_interfaces.errors import LayoutChanged, Unsupported
+from reveal_collector.kernel_interfaces.netlink import NetlinkSocket, find_attribute
 from reveal_collector.readers.background import BackgroundSource
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.textfile import channel

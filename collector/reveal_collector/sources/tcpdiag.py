@@ -17,8 +17,8 @@ import socket
 import struct
 from collections.abc import Iterator, Sequence
 
-from reveal_collector.kernel.errors import ParseError, Unsupported
-from reveal_collector.kernel.netlink import NetlinkSocket, find_attribute
+from reveal_collector.kernel_interfaces.errors import ParseError, Unsupported
+from reveal_collector.kernel_interfaces.netlink import NetlinkSocket, find_attribute
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.textfile import channel
 from reveal_contract.channels import Channel

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from reveal_collector.devices.cpu_topology import packages
-from reveal_collector.kernel.errors import ParseError, Unsupported
-from reveal_collector.kernel.perf_event import PerfEvent
+from reveal_collector.kernel_interfaces.errors import ParseError, Unsupported
+from reveal_collector.kernel_interfaces.perf_event import PerfEvent
 from reveal_collector.readers.perf_groups import CountingPlan, CpuEvent, PerfGroupSource
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.textfile import channel

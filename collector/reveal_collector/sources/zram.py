@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from reveal_collector.kernel.errors import Unsupported
+from reveal_collector.kernel_interfaces.errors import Unsupported
 from reveal_collector.readers.plan import TokenPlan
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.sysfs_attributes import AttributeFile, AttributeSource, entries

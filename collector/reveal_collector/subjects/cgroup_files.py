@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from reveal_collector.kernel.errors import Unsupported
+from reveal_collector.kernel_interfaces.errors import Unsupported
 from reveal_collector.readers.plan import PLAIN, Columns, SumPlan, TextForm, TokenPlan
 from reveal_collector.readers.reference_reader import Mismatch, numbers, sum_row
 from reveal_collector.readers.source import Roots

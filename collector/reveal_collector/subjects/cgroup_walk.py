@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reveal_collector.subjects.cgroup_files import UNIFIED
-from reveal_collector.subjects.pods.paths import SubjectPath, workload_paths
+from reveal_collector.subjects.cgroup_paths import SubjectPath, workload_paths
 from reveal_contract.subjects import SubjectKind
 
 # Pods of a cluster that runs in containers lie 7 levels deep, cgroups of their containers deeper.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from reveal_collector.kernel.inotify import Inotify
+from reveal_collector.kernel_interfaces.inotify import Inotify
 from reveal_collector.subjects.cgroup_walk import FoundCgroup, should_watch, walk
 
 # Path and inode in each hierarchy: a directory that was created again needs a new watch.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from reveal_collector.kernel.errors import LayoutChanged, Unsupported
+from reveal_collector.kernel_interfaces.errors import LayoutChanged, Unsupported
 from reveal_collector.readers.plan import BACK_OFF, QUIET, FileScan
 from reveal_collector.readers.source import Outage, Roots, Source
 from reveal_collector.subjects.cgroup_files import cpu_root, hierarchies

@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from reveal_collector.kernel.errors import LayoutChanged, Unsupported
+from reveal_collector.kernel_interfaces.errors import LayoutChanged, Unsupported
 from reveal_collector.readers.textfile import channel
 from reveal_collector.subjects.cgroup_files import UNIFIED
 from reveal_collector.subjects.fine_grid import (

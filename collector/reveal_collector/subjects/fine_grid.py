@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from reveal_collector import native
-from reveal_collector.kernel.scheduling import prefer_real_time
+from reveal_collector.kernel_interfaces.scheduling import prefer_real_time
 
 RING_STEPS = 64
 

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from reveal_collector.devices.cpu_topology import online
-from reveal_collector.kernel.errors import LayoutChanged, Unsupported
-from reveal_collector.kernel.perf_event import CgroupPerfGroup, PerfEvent
+from reveal_collector.kernel_interfaces.errors import LayoutChanged, Unsupported
+from reveal_collector.kernel_interfaces.perf_event import CgroupPerfGroup, PerfEvent
 from reveal_collector.readers.perf_groups import refusal
 from reveal_collector.readers.source import Roots
 from reveal_collector.readers.textfile import channel

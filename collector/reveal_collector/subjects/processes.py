@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence, Set
 from pathlib import Path
 
-from reveal_collector.kernel.errors import LayoutChanged, Unsupported
+from reveal_collector.kernel_interfaces.errors import LayoutChanged, Unsupported
 from reveal_collector.readers.textfile import OpenFile
 from reveal_collector.subjects.process_groups import (
     GroupAccounting,

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from reveal_collector.kernel.errors import LayoutChanged, Unsupported
+from reveal_collector.kernel_interfaces.errors import LayoutChanged, Unsupported
 from reveal_collector.readers.source import Roots
 from reveal_collector.readers.textfile import OpenFile, channel
 from reveal_collector.subjects.cgroup_files import counts_storage, cpu_root

@@ -16,7 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from reveal_collector.kernel.inotify import Inotify
+from reveal_collector.kernel_interfaces.inotify import Inotify
+from reveal_collector.subjects.cgroup_paths import SubjectPath, process_cgroups
 from reveal_collector.subjects.cgroup_walk import (
     FoundCgroup,
     cpu_usage,
@@ -30,7 +31,6 @@ from reveal_collector.subjects.pods.names import (
     with_parents,
     with_unique_instances,
 )
-from reveal_collector.subjects.pods.paths import SubjectPath, process_cgroups
 from reveal_collector.subjects.pods.podlist import NoPods, PodSource
 from reveal_collector.subjects.stable_selection import CpuRates, StableSelection
 from reveal_contract.subjects import Identity, SubjectKind

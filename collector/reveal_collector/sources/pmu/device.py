@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reveal_collector.devices.cpu_topology import cpu_list
-from reveal_collector.kernel.errors import ParseError
-from reveal_collector.kernel.perf_event import PerfEvent
+from reveal_collector.kernel_interfaces.errors import ParseError
+from reveal_collector.kernel_interfaces.perf_event import PerfEvent
 from reveal_collector.readers.sysfs_attributes import entries, read_text
 
 _CONFIG_WORDS = ("config", "config1", "config2")

@@ -1,1 +1,1 @@
-"""Pods and other subjects: what a cgroup path says, and which pods run on this node."""
+"""Pods and other subjects: names of cgroups, pods of this node, owners of processes."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from reveal_collector.subjects.pods.paths import SubjectPath, fallback_path, workload_paths
+from reveal_collector.subjects.cgroup_paths import SubjectPath, fallback_path, workload_paths
 from reveal_collector.subjects.pods.podlist import Pod, PodIndex
 from reveal_contract.subjects import Identity, SubjectKind
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from reveal_collector.subjects.pods import names, paths
+from reveal_collector.subjects import cgroup_paths
+from reveal_collector.subjects.pods import names
 from reveal_collector.subjects.pods.podlist import PodIndex
 from reveal_collector.subjects.processes import NotAProcess, parse_stat
 from reveal_contract.subjects import SubjectKind
@@ -22,8 +23,8 @@ class ProcessOwner:
     def __call__(self, pid: int) -> str | None:
         try:
             text = (self._proc / str(pid) / "cgroup").read_text("utf-8", "replace")
-            for path in paths.process_cgroups(text):
-                if (owner := paths.subject_path(path)) is not None:
+            for path in cgroup_paths.process_cgroups(text):
+                if (owner := cgroup_paths.subject_path(path)) is not None:
                     return names.identify(owner, PodIndex(), 0).instance
             return self._process_group(pid)
         except (OSError, ValueError, NotAProcess):
@@ -50,7 +51,7 @@ def own_pod_cgroups(proc: Path) -> list[str]:
         text = (proc / "self/cgroup").read_text("utf-8", "replace")
     except OSError:
         return []
-    found = (paths.workload_paths(path) for path in paths.process_cgroups(text))
+    found = (cgroup_paths.workload_paths(path) for path in cgroup_paths.process_cgroups(text))
     roots = [
         workloads[-1].root
         for workloads in found

@@ -8,7 +8,7 @@ import pytest
 
 from reveal_collector.facts import gpus
 from reveal_collector.facts.device_queries import query_nvml
-from reveal_collector.kernel.errors import Unsupported
+from reveal_collector.kernel_interfaces.errors import Unsupported
 from reveal_collector.readers.source import Roots
 from reveal_contract.facts import Gpu
 from support.fake_nvml import GIB, Script

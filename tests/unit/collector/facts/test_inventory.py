@@ -15,7 +15,7 @@ from reveal_collector.facts.device_queries import card_sizes, queries_for
 from reveal_collector.facts.gpus import NvmlAnswer
 from reveal_collector.facts.inventory import DeviceQueries, FactsReader
 from reveal_collector.facts.publisher import FactsPublisher
-from reveal_collector.kernel.errors import Unsupported
+from reveal_collector.kernel_interfaces.errors import Unsupported
 from reveal_collector.readers.source import Roots
 from reveal_contract.facts import Facts, Gpu
 from support.hosts import complete_hosts

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from reveal_collector.kernel.errors import LayoutChanged, ParseError, Unsupported
+from reveal_collector.kernel_interfaces.errors import LayoutChanged, ParseError, Unsupported
 from reveal_collector.native import load
 from reveal_collector.readers.plan import (
     QUIET,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reveal_collector.kernel.errors import Unsupported
+from reveal_collector.kernel_interfaces.errors import Unsupported
 from reveal_collector.nvml.snapshots import QUICK
 from reveal_collector.readers.source import Roots
 from reveal_collector.sources.nvml import sources

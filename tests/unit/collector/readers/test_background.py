@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from reveal_collector.kernel.errors import LayoutChanged
+from reveal_collector.kernel_interfaces.errors import LayoutChanged
 from reveal_collector.readers.background import BackgroundSource
 from reveal_collector.readers.source import HUNG_NS
 from reveal_collector.readers.textfile import channel

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from reveal_collector.kernel.errors import Unsupported
+from reveal_collector.kernel_interfaces.errors import Unsupported
 from reveal_collector.readers.opening import SourceOpener
 from reveal_collector.sampling.feed import Feed
 from reveal_contract.channels import Channel

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from reveal_collector.kernel.errors import LayoutChanged, Unsupported
+from reveal_collector.kernel_interfaces.errors import LayoutChanged, Unsupported
 from reveal_collector.readers.sysfs_attributes import (
     AttributeFile,
     AttributeSource,

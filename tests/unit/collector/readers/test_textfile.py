@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reveal_collector.kernel.errors import LayoutChanged, ParseError, Unsupported
+from reveal_collector.kernel_interfaces.errors import LayoutChanged, ParseError, Unsupported
 from reveal_collector.readers.textfile import (
     Layout,
     OpenFile,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from reveal_collector.kernel.errors import LayoutChanged
+from reveal_collector.kernel_interfaces.errors import LayoutChanged
 from reveal_collector.native import load
 from reveal_collector.readers.plan import FileScan, MemoryPlan
 from reveal_collector.readers.raw_slice import MISSING, RawSlice

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from reveal_collector.kernel.errors import LayoutChanged, Unsupported
+from reveal_collector.kernel_interfaces.errors import LayoutChanged, Unsupported
 from reveal_collector.readers.raw_slice import MISSING, RawSlice
 from reveal_collector.sampling import feed as feeds
 from reveal_collector.sampling.clock import phase_ns

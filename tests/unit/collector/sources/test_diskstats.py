@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reveal_collector.kernel.errors import LayoutChanged, Unsupported
+from reveal_collector.kernel_interfaces.errors import LayoutChanged, Unsupported
 from reveal_collector.readers.source import CHECK_EVERY
 from reveal_collector.sources.diskstats import DiskStats
 from support.hosts.base import add_machine

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reveal_collector.kernel.errors import LayoutChanged, Unsupported
+from reveal_collector.kernel_interfaces.errors import LayoutChanged, Unsupported
 from reveal_collector.sources import edac
 from support.hosts.edac import add_edac
 from support.hosts.tree import Tree

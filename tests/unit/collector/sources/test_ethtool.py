@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from reveal_collector.devices import ethtool as card_io
 from reveal_collector.devices.ethtool import Ethtool
-from reveal_collector.kernel.errors import ParseError, Unsupported
+from reveal_collector.kernel_interfaces.errors import ParseError, Unsupported
 from reveal_collector.readers.source import Roots
 from reveal_collector.sources import ethtool
 from reveal_contract.catalogue import find

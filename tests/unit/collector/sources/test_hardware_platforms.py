@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reveal_collector.kernel.errors import Unsupported
-from reveal_collector.kernel.perf_event import PerfEvent
+from reveal_collector.kernel_interfaces.errors import Unsupported
+from reveal_collector.kernel_interfaces.perf_event import PerfEvent
 from reveal_collector.readers.source import Roots
 from reveal_collector.sources import cstates, energy, hardware, msr, uncore
 from reveal_collector.sources.pmu.platform import (

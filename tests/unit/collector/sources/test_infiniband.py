@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reveal_collector.devices import rdma
-from reveal_collector.kernel.errors import LayoutChanged, Unsupported
+from reveal_collector.kernel_interfaces.errors import LayoutChanged, Unsupported
 from reveal_collector.sources import infiniband
 from reveal_contract.catalogue import find
 from reveal_contract.metric import Harm, Lane

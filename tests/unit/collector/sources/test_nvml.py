@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reveal_collector.kernel.errors import LayoutChanged, Unsupported
+from reveal_collector.kernel_interfaces.errors import LayoutChanged, Unsupported
 from reveal_collector.nvml.devices import gpus, sysfs_address
 from reveal_collector.nvml.events import XidCounts, is_application_error
 from reveal_collector.nvml.gpu_processes import mean_utilization

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reveal_collector.devices import pci
-from reveal_collector.kernel.errors import LayoutChanged, Unsupported
+from reveal_collector.kernel_interfaces.errors import LayoutChanged, Unsupported
 from reveal_collector.sources import pcie
 from reveal_contract.catalogue import find
 from reveal_contract.metric import Harm, Subsystem

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reveal_collector.kernel.errors import LayoutChanged, Unsupported
+from reveal_collector.kernel_interfaces.errors import LayoutChanged, Unsupported
 from reveal_collector.readers.net_paths import net_file
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.registry import FACTORIES

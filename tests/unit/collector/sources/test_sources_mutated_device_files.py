@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reveal_collector.kernel.errors import Unsupported
+from reveal_collector.kernel_interfaces.errors import Unsupported
 from reveal_collector.readers.background import BackgroundSource
 from reveal_collector.readers.source import Source
 from reveal_collector.sampling.feed import Feed

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from reveal_collector.kernel.errors import LayoutChanged, Unsupported
+from reveal_collector.kernel_interfaces.errors import LayoutChanged, Unsupported
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.registry import FACTORIES
 from support.file_mutations import Text, garbage, mutations

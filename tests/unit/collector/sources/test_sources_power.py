@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reveal_collector.kernel.errors import LayoutChanged, Unsupported
+from reveal_collector.kernel_interfaces.errors import LayoutChanged, Unsupported
 from reveal_collector.readers.source import Source
 from reveal_collector.sources import cpufreq, cpuidle, energy, hwmon
 from support.hosts import cpufreq as clocks

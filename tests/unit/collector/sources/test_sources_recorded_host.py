@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reveal_collector.kernel.errors import Unsupported
+from reveal_collector.kernel_interfaces.errors import Unsupported
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.registry import FACTORIES
 from reveal_contract import catalogue

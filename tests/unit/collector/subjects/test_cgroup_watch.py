@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reveal_collector.kernel.inotify import Inotify
+from reveal_collector.kernel_interfaces.inotify import Inotify
 from reveal_collector.subjects.cgroup_watch import CgroupWatches
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reveal_collector.kernel.errors import LayoutChanged, Unsupported
+from reveal_collector.kernel_interfaces.errors import LayoutChanged, Unsupported
 from reveal_collector.readers.plan import MemoryPlan
 from reveal_collector.readers.raw_slice import MISSING
 from reveal_collector.readers.source import Roots, Source

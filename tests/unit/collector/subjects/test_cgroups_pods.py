@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reveal_collector.kernel.errors import LayoutChanged
+from reveal_collector.kernel_interfaces.errors import LayoutChanged
 from reveal_collector.readers.source import Source
 from reveal_collector.subjects import cgroups
 from reveal_collector.subjects.cgroup_files import hierarchies

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reveal_collector import native
-from reveal_collector.kernel.errors import LayoutChanged
+from reveal_collector.kernel_interfaces.errors import LayoutChanged
 from reveal_collector.subjects import fine_cpu, fine_grid
 from reveal_collector.subjects.cgroup_files import hierarchies
 from reveal_collector.subjects.fine_cpu import MAX_SUBJECTS, STEPS_PER_TICK, BusySubjects, FineCpu

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from reveal_collector.kernel.errors import LayoutChanged
-from reveal_collector.kernel.perf_event import PerfEvent
+from reveal_collector.kernel_interfaces.errors import LayoutChanged
+from reveal_collector.kernel_interfaces.perf_event import PerfEvent
 from reveal_collector.readers.source import Roots
 from reveal_collector.subjects import perf
 from reveal_collector.subjects.tracker import CgroupSubject

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reveal_collector.kernel.errors import LayoutChanged, Unsupported
+from reveal_collector.kernel_interfaces.errors import LayoutChanged, Unsupported
 from reveal_collector.subjects.cgroup_files import counts_storage, hierarchies
 from reveal_collector.subjects.storage import SubjectStorage
 from reveal_collector.subjects.tracker import SubjectSelection, SubjectTracker

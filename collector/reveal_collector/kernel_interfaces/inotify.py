@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from reveal_collector.kernel.memory_saving import READ_SIZE
+from reveal_collector.kernel_interfaces.memory_saving import READ_SIZE
 
 _CREATE, _DELETE, _MOVED = 0x100, 0x200, 0xC0
 _ONLY_DIRECTORIES = 0x0100_0000

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reveal_collector.kernel.errors import ParseError
-from reveal_collector.kernel.netlink import find_attribute, split_messages
+from reveal_collector.kernel_interfaces.errors import ParseError
+from reveal_collector.kernel_interfaces.netlink import find_attribute, split_messages
 from reveal_collector.sources.qdisc import parse_message
 
 BODIES = st.lists(st.binary(max_size=60), max_size=6)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reveal_collector.subjects.pods.paths import process_cgroups, subject_path, workload_paths
+from reveal_collector.subjects.cgroup_paths import process_cgroups, subject_path, workload_paths
 from reveal_contract.subjects import SubjectKind
 from support.property_tests import examples
 

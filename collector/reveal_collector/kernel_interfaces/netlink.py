@@ -8,7 +8,7 @@ import socket
 import struct
 from collections.abc import Iterator
 
-from reveal_collector.kernel.errors import ParseError
+from reveal_collector.kernel_interfaces.errors import ParseError
 
 _REQUEST_DUMP = 0x301  # NLM_F_REQUEST | NLM_F_DUMP
 _ERROR, _DONE = 2, 3  # nlmsghdr.nlmsg_type

@@ -11,8 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reveal_collector.kernel.errors import ParseError
-from reveal_collector.kernel.perf_event import GroupReading, PerfEvent, PerfGroup, scaled_counts
+from reveal_collector.kernel_interfaces.errors import ParseError
+from reveal_collector.kernel_interfaces.perf_event import (
+    GroupReading,
+    PerfEvent,
+    PerfGroup,
+    scaled_counts,
+)
 from reveal_collector.readers.perf_groups import explained
 from reveal_collector.sources.pmu.device import encode, spread
 from support.property_tests import examples

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from reveal_collector.kernel.signals import TerminationSignal
+from reveal_collector.kernel_interfaces.signals import TerminationSignal
 
 NUMBERS = (signal.SIGTERM, signal.SIGINT)
 LONG_S = 20.0
