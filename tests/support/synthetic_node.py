@@ -30,7 +30,10 @@ FAST = (
     Channel("cpu.subject.usage", WORK, Kind.COUNTER, 1.0),
     Channel("cpu.subject.throttled_time", WORK, Kind.COUNTER, 1.0),
 )
-SLOW = (Channel("network.softnet.dropped", "", Kind.COUNTER, 1.0, Lane.SLOW),)
+SLOW = (
+    Channel("network.softnet.dropped", "", Kind.COUNTER, 1.0, Lane.SLOW),
+    Channel("cpu.idle", "", Kind.COUNTER, 1e7, Lane.SLOW),
+)
 TABLE = ChannelTable(FAST, SLOW)
 
 # what a quiet second holds, per channel label: per second for counters, a level for gauges
@@ -53,8 +56,12 @@ class Node:
         self._random = np.random.default_rng(seed)
 
     def slice(self, changed: dict[str, float] | None = None) -> Message:
-        """The next slice; ``changed`` replaces values of QUIET (absent there: 0)."""
+        """The next slice; ``changed`` replaces values of QUIET (absent there: 0).
+
+        Both CPUs are idle while they do not run, unless ``changed`` has a value of its own.
+        """
         values = QUIET | (changed or {})
+        values.setdefault("cpu.idle", max(200.0 - values["cpu.user"], 0.0))
         fast = np.stack([self._ticks(c, values.get(c.label, 0.0)) for c in self.table.fast], 1)
         slow = np.array([round(values.get(c.label, 0.0)) for c in self.table.slow], np.int64)
         message = Message(

@@ -25,6 +25,7 @@ from reveal_contract.channels import Channel
 from reveal_contract.metric import Metric
 
 _BUSY = ("cpu.user", "cpu.nice", "cpu.system", "cpu.irq", "cpu.softirq")
+_STOLEN = "cpu.steal"  # a CPU that the hypervisor took runs nothing, but it is not idle either
 _BUSIEST = "cpu.percpu.busy.max"  # the busiest CPU of each tick, on hosts of many CPUs
 # of /proc/interrupts, of x86 and of Arm: rescheduling, function calls
 _BETWEEN_CPUS = ("RES", "CAL", "IPI0", "IPI1")
@@ -62,11 +63,12 @@ def _busy(indices: ChannelIndices) -> Ratio | None:
 def _imbalance(indices: ChannelIndices) -> Ratio | None:
     """Return busiest minus least busy CPU: work that cannot move or does not.
 
-    On large hosts the least busy CPU is unknown; there it is the busiest minus the mean.
+    Stolen time counts as busy, as no task can use it.  On large hosts the least busy CPU is
+    unknown; there it is the busiest minus the mean.
     """
     metric = catalogue.find("cpu.imbalance")
     most, cpus = indices.get((_BUSIEST, "")), indices.get(("cpu.online", ""))
-    parts = _channels(indices, _BUSY, "")
+    parts = _channels(indices, (*_BUSY, _STOLEN), "")
     if most is not None and cpus is not None:
         return Ratio(metric, "", read(most) - total(parts) / maximum(read(cpus), 1.0))
     each = _busy_by_cpu(indices)
@@ -74,7 +76,10 @@ def _imbalance(indices: ChannelIndices) -> Ratio | None:
 
 
 def _busiest(indices: ChannelIndices) -> Ratio | None:
-    """Return the busiest CPU; on large hosts the collector reports it for each tick."""
+    """Return the busiest CPU; on large hosts the collector reports it for each tick.
+
+    Stolen time counts as busy: a task that waits for this CPU cannot use it.
+    """
     metric = catalogue.find("cpu.busiest")
     folded = indices.get((_BUSIEST, ""))
     if folded is not None:
@@ -85,8 +90,8 @@ def _busiest(indices: ChannelIndices) -> Ratio | None:
 
 def _busy_by_cpu(indices: ChannelIndices) -> list[Formula]:
     cpus = [name for metric, name in indices if metric == "cpu.user" and name]
-    rows = [_channels(indices, _BUSY, cpu) for cpu in cpus]
-    return [total(row) for row in rows if len(row) == len(_BUSY)]
+    rows = [_channels(indices, (*_BUSY, _STOLEN), cpu) for cpu in cpus]
+    return [total(row) for row in rows if len(row) >= len(_BUSY)]
 
 
 def _external_interrupts(indices: ChannelIndices) -> Ratio | None:

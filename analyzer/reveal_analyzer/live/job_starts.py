@@ -7,7 +7,8 @@ is suppressed.  Certain signatures are never suppressed, nor is a node without p
 
 The kernel reads ahead what a starting job loads (128 KiB at a time, less for small files).  A
 subject that requests single pages by the hundred every second does not load; such reads are
-reported although nobody waits yet.
+reported although nobody waits yet.  Nor does a start lock much memory: the kernel cannot reclaim
+that from anybody any more, so it is reported, too.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ _MAX_PRESSURE = 0.1  # share of time in which a task waited: more is a noisy nei
 _MAX_QUEUED = 0.3  # requests at a device: asynchronous ones block it without causing pressure
 _MANY_READS = 100  # per second: fewer do not matter, whatever their size
 _SMALL_READ = 8_192  # bytes: one or two pages, so read-ahead did not help
+_MUCH_LOCKED = 64 << 20  # bytes that became unevictable since the start
 _WORK = {
     Subsystem.STORAGE: ("storage.subject.read_bytes", "storage.subject.write_bytes"),
     Subsystem.MEMORY: ("memory.subject.page_faults",),
@@ -46,6 +48,7 @@ _PRESSURE = {
 
 _NONE: frozenset[Subsystem] = frozenset()
 _QUEUE = "storage.disk.queue_time"
+_UNEVICTABLE = "memory.unevictable"
 _READS, _READ_BYTES = "storage.subject.reads", "storage.subject.read_bytes"
 
 
@@ -67,6 +70,7 @@ class _WorkChannels:
     harm: Indices
     limits: Floats
     reads: _ReadChannels | None = None
+    locked: int | None = None  # the host's unevictable memory
 
 
 class JobStarts:
@@ -78,6 +82,7 @@ class JobStarts:
         self._channels: Sequence[Channel] = ()
         self._work: dict[Subsystem, _WorkChannels] = {}
         self._recent: dict[Subsystem, deque[tuple[float, ...]]] = {}
+        self._least_locked = np.inf  # bytes, since there were new subjects
 
     def push(self, second: Second) -> frozenset[Subsystem]:
         """Add a second; return the subsystems whose score is suppressed in it."""
@@ -115,6 +120,8 @@ class JobStarts:
         recent = self._recent.setdefault(subsystem, deque(maxlen=_SPAN))
         if not any(new):
             recent.clear()
+            if channels.locked is not None:
+                self._least_locked = np.inf
             return False
         work = np.nan_to_num(values[channels.work])
         harm = values[channels.harm] / NS_PER_SECOND / channels.limits
@@ -125,7 +132,13 @@ class JobStarts:
         new_work, all_work, harms, smalls = np.array(recent).T
         # medians of harm and of small reads, as a start may well begin with one burst
         harmless = np.median(harms) < 1 and not (len(recent) == _SPAN and np.median(smalls))
-        return bool(new_work.sum() > _MIN_SHARE * all_work.sum() and harmless)
+        locks = channels.locked is not None and self._locks_memory(float(values[channels.locked]))
+        return bool(new_work.sum() > _MIN_SHARE * all_work.sum() and harmless and not locks)
+
+    def _locks_memory(self, level: float) -> bool:
+        """Return whether much memory became unevictable since there were new subjects."""
+        self._least_locked = float(np.fmin(self._least_locked, level))
+        return level - self._least_locked > _MUCH_LOCKED
 
     def _small_reads(self, channels: _ReadChannels, values: Floats) -> bool:
         """Return whether new subjects read this second's data in many reads of a page or two."""
@@ -153,6 +166,9 @@ def _work_channels(channels: Sequence[Channel]) -> dict[Subsystem, _WorkChannels
                 harm=np.array(pressure + queues, np.intp),
                 limits=np.array([_MAX_PRESSURE] * len(pressure) + [_MAX_QUEUED] * len(queues)),
                 reads=reads if subsystem is Subsystem.STORAGE else None,
+                locked=next(iter(by_metric.get(_UNEVICTABLE, ())), None)
+                if subsystem is Subsystem.MEMORY
+                else None,
             )
     return result
 

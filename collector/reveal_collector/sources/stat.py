@@ -19,7 +19,7 @@ TIMES = (
     "user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal",
     "guest", "guest_nice",
 )  # fmt: skip
-BUSY = ("cpu.user", "cpu.nice", "cpu.system", "cpu.irq", "cpu.softirq")
+BUSY = ("cpu.user", "cpu.nice", "cpu.system", "cpu.irq", "cpu.softirq", "cpu.steal")
 TOTALS = {
     "ctxt": "cpu.context_switches",
     "processes": "cpu.forks",

@@ -77,17 +77,18 @@ ROWS: tuple[Metric, ...] = (
     *_CARDS,
     Metric(
         "cpu.busy", "ns", Kind.RATIO, Subsystem.CPU, Scope.NODE, "derived", Lane.DERIVED,
-        "Busy%", "CPU time without idle and I/O wait, over all CPUs",
+        "Busy%", "CPU time in which tasks or interrupts ran, over all CPUs; without stolen time",
         quantum=3e7, family="cpu.busy",
     ),
     Metric(
         "cpu.busiest", "ns", Kind.RATIO, Subsystem.CPU, Scope.NODE, "derived", Lane.DERIVED,
-        "Busy% of one CPU", "CPU time of the busiest CPU", quantum=3e7, family="cpu.busy",
+        "Busy% of one CPU", "CPU time of the busiest CPU, with stolen time",
+        quantum=3e7, family="cpu.busy",
     ),
     Metric(
         "cpu.imbalance", "ns", Kind.RATIO, Subsystem.CPU, Scope.NODE, "derived", Lane.DERIVED,
         "max - min of Busy%",
-        "Difference between the CPU times of the busiest and the least busy CPU",
+        "Difference between the CPU times of the busiest and the least busy CPU, with stolen time",
         quantum=1e8,
     ),
     Metric(

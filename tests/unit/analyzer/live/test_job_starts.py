@@ -106,3 +106,38 @@ def test_pressure_that_is_not_read_suppresses_nothing() -> None:
     assert host.run(3, READS | CALM, OLD, NEW)[-1] == STORAGE
     assert not any(host.run(10, READS | CALM, OLD, NEW, missing="storage.pressure.some")[3:])
     assert host.run(5, READS | CALM, OLD, NEW)[-1] == STORAGE
+
+
+MEMORY_HOST = (
+    Channel("memory.pressure.some", "", Kind.COUNTER, 1e3),
+    Channel("memory.unevictable", "", Kind.GAUGE, 1024.0),
+)
+
+
+class FaultingHost(Host):
+    """The subjects of ``Host`` touch memory instead of reading files."""
+
+    def __init__(self) -> None:
+        super().__init__(MEMORY_HOST)
+
+    def run(
+        self, seconds: int, changed: dict[str, float], *subjects: str, missing: str = ""
+    ) -> list[frozenset[Subsystem]]:
+        faults = tuple(
+            Channel("memory.subject.page_faults", name, Kind.COUNTER, 1.0, Lane.SLOW)
+            for name in subjects
+        )
+        self.node.table = ChannelTable(self.host, faults)
+        return [self._suppressed(changed, missing) for _ in range(seconds)]
+
+
+def test_a_start_that_locks_memory_is_not_suppressed() -> None:
+    touched = {f"memory.subject.page_faults{{{NEW}}}": 3e4, "memory.pressure.some": 0.0}
+    kib = {"memory.unevictable": 4096.0}
+    host = FaultingHost()
+    assert host.run(10, touched | kib, OLD, NEW)[-1] == {Subsystem.MEMORY}
+    # a few buffers, then a gigabyte that stays
+    assert host.run(5, touched | {"memory.unevictable": 4096.0 + 30 * 1024}, OLD, NEW)[-1]
+    locked = {"memory.unevictable": 4096.0 + (1 << 20)}
+    assert not any(host.run(10, touched | locked, OLD, NEW))
+    assert host.run(2, touched | kib, OLD, NEW)[-1] == {Subsystem.MEMORY}
