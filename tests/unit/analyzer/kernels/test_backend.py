@@ -93,7 +93,7 @@ def test_what_was_compiled_is_kept_and_damage_to_it_leaves_numpy_to_compute(tmp_
 
 
 def test_the_analysis_of_a_single_node_never_loads_numba() -> None:
-    modules = "reveal_analyzer.node, reveal_analyzer.offline.recording"
+    modules = "reveal_analyzer.node, reveal_analyzer.offline.judgement"
     code = f"import sys, {modules}; print('numba' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
