@@ -38,6 +38,7 @@ from reveal_operator.node_conditions import NodeConditionSweep
 from reveal_operator.owned_objects import OwnedObjects
 from reveal_operator.plan import PlanCache
 from reveal_operator.profile_events import EventSender
+from reveal_operator.profile_status import StatusWriter
 from reveal_operator.reconcile import Reconciler
 from reveal_operator.report_records import ReportIndex, ReportWatcher
 from reveal_operator.retention import SWEEP_S, Retention
@@ -45,7 +46,6 @@ from reveal_operator.shared_nodes import SharedNodes
 from reveal_operator.silence import SilenceTracker
 from reveal_operator.silent_nodes import SilentNodeFinder
 from reveal_operator.spec import Defaults
-from reveal_operator.status import StatusWriter
 from reveal_operator.workqueue import KeyedQueue, work
 
 WORKERS = 4

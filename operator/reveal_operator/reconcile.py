@@ -35,12 +35,12 @@ from reveal_operator.owned_objects import OwnedObjects, SyncResult
 from reveal_operator.placement import Placement
 from reveal_operator.plan import PlanCache, ProfilePlan, with_hypotheses
 from reveal_operator.profile_events import EventSender
+from reveal_operator.profile_status import StatusWriter, status_of
 from reveal_operator.report_records import ReportIndex
 from reveal_operator.retention import RetentionLimits
 from reveal_operator.shared_nodes import SharedNodes
 from reveal_operator.silence import SilenceTracker
 from reveal_operator.silent_nodes import SilentNodeFinder
-from reveal_operator.status import StatusWriter, status_of
 
 OTHER_PROFILES_S = 1.0  # until the profiles are visited whose nodes a change may concern
 

@@ -18,8 +18,8 @@ from reveal_contract.kube.anomaly_report import report
 from reveal_operator.conditions import ConditionInputs, ProfileOverlap
 from reveal_operator.observed import Workload
 from reveal_operator.pod_failures import Failure
+from reveal_operator.profile_status import status_of
 from reveal_operator.report_records import ReportCounts
-from reveal_operator.status import status_of
 from support import finding_factory, goldens
 from support.api_objects import apply_status, profile, report_of
 from support.api_server import Kube, unique

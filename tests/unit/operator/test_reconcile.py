@@ -17,13 +17,13 @@ from reveal_operator.observed import ObservedProfile
 from reveal_operator.owned_objects import PAUSES_S, OwnedObjects
 from reveal_operator.plan import PlanCache
 from reveal_operator.profile_events import EventSender
+from reveal_operator.profile_status import StatusWriter
 from reveal_operator.reconcile import OTHER_PROFILES_S, Reconciler
 from reveal_operator.report_records import ReportIndex, ReportRecord
 from reveal_operator.shared_nodes import SharedNodes
 from reveal_operator.silence import PATIENCE_S as SILENCE_S
 from reveal_operator.silence import SilenceTracker
 from reveal_operator.silent_nodes import SilentNodeFinder
-from reveal_operator.status import StatusWriter
 from support.fake_operator_api import FakeOperatorApi, conflict
 from support.profile_factory import DEFAULTS
 
