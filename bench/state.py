@@ -25,8 +25,8 @@ from reveal_analyzer.node import OPTIONAL_STATE, NodeAnalyzer
 from reveal_analyzer.sinks.metrics import Metrics
 from reveal_analyzer.state.codec import Position, SavedState, decode, encode
 from reveal_analyzer.state.store import NodeStateStore
-from reveal_analyzer.stream.connection import connect
 from reveal_analyzer.stream.reader import StreamReader
+from reveal_analyzer.stream.redis_connection import connect
 from reveal_analyzer.subjects.means import is_subject_level
 from reveal_analyzer.worker import Worker
 from reveal_cli.broker import Broker

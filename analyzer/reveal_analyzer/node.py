@@ -18,7 +18,7 @@ from reveal_analyzer.fleet.minute import MinuteRecorder
 from reveal_analyzer.heartbeat.findings import JobMonitor
 from reveal_analyzer.hypotheses import loader
 from reveal_analyzer.hypotheses.bound_signature import ConditionInputs
-from reveal_analyzer.hypotheses.signatures import Matches, SignatureMatcher
+from reveal_analyzer.hypotheses.signature_matcher import Matches, SignatureMatcher
 from reveal_analyzer.live.discards import Discards
 from reveal_analyzer.live.job_starts import JobStarts
 from reveal_analyzer.live.score import OPTIONAL, LiveScore, Scored

@@ -24,7 +24,7 @@ from reveal_analyzer.fleet.rounds import RoundTiming
 from reveal_analyzer.node import NodeAnalyzer
 from reveal_analyzer.sinks.jsonl import JsonlSink
 from reveal_analyzer.sinks.metrics import Metrics
-from reveal_analyzer.stream.connection import connect
+from reveal_analyzer.stream.redis_connection import connect
 from reveal_analyzer.worker import Worker
 from reveal_contract import names, wire
 from reveal_contract.channels import Channel, ChannelTable

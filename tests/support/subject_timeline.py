@@ -10,8 +10,8 @@ from reveal_analyzer.derive.columns import column_plan
 from reveal_analyzer.derive.deriver import Second
 from reveal_analyzer.subjects.case_subjects import CaseSubjects
 from reveal_analyzer.subjects.culprits import CulpritQuery
+from reveal_analyzer.subjects.finding_subjects import NamedSubjects
 from reveal_analyzer.subjects.history import SubjectHistory
-from reveal_analyzer.subjects.named import NamedSubjects
 from reveal_contract import catalogue
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.subjects import Identity, SubjectKind

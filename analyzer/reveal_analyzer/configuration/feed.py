@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 import redis
 
-from reveal_analyzer.stream.connection import OUTAGE
+from reveal_analyzer.stream.redis_connection import OUTAGE
 from reveal_analyzer.telemetry.node_records import node_records
 from reveal_contract.facts import Facts, FactsError
 from reveal_contract.names import FACTS

@@ -15,8 +15,8 @@ from reveal_analyzer.hypotheses.choice import Cause, EpisodeEvidence
 from reveal_analyzer.hypotheses.model import HypothesisRule
 from reveal_analyzer.subjects.case_subjects import CaseSubjects
 from reveal_analyzer.subjects.culprits import CulpritQuery
+from reveal_analyzer.subjects.finding_subjects import NamedSubjects
 from reveal_analyzer.subjects.history import SubjectHistory
-from reveal_analyzer.subjects.named import NamedSubjects
 from reveal_contract import catalogue
 from reveal_contract.finding import (
     Finding,

@@ -16,7 +16,7 @@ from reveal_analyzer.episodes.episode import MOST_RATIO, Episode, SecondVerdict
 from reveal_analyzer.episodes.lifecycle import Lifecycle, Observation
 from reveal_analyzer.episodes.trace import AnyFloats, ObservedSecond, Trace, only_of
 from reveal_analyzer.hypotheses.model import HypothesisRule
-from reveal_analyzer.hypotheses.signatures import CaseKey, SignatureMatch
+from reveal_analyzer.hypotheses.signature_matcher import CaseKey, SignatureMatch
 from reveal_analyzer.live.reference import ColumnReference
 from reveal_analyzer.subjects.case_subjects import CaseSubjects
 from reveal_analyzer.subjects.history import MOST_ACTIVE_S

@@ -12,7 +12,7 @@ from reveal_analyzer.derive.columns import CHANGE, LARGEST, TOTAL, Column
 from reveal_analyzer.episodes.trace import Trace
 from reveal_analyzer.formatting import amount, human, is_summed_time, is_time
 from reveal_analyzer.hypotheses.model import HypothesisRule
-from reveal_analyzer.hypotheses.signatures import SignatureMatch
+from reveal_analyzer.hypotheses.signature_matcher import SignatureMatch
 from reveal_contract import catalogue
 from reveal_contract.metric import Kind
 

@@ -10,7 +10,7 @@ from reveal_analyzer.derive.columns import Column
 from reveal_analyzer.episodes.trace import Trace
 from reveal_analyzer.formatting import decimal
 from reveal_analyzer.hypotheses.model import HypothesisRule
-from reveal_analyzer.hypotheses.signatures import SignatureMatch
+from reveal_analyzer.hypotheses.signature_matcher import SignatureMatch
 from reveal_contract.finding import Evidence
 from reveal_contract.metric import Harm, Subsystem
 

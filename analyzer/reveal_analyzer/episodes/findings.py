@@ -22,7 +22,7 @@ from reveal_analyzer.episodes.relations import Relations
 from reveal_analyzer.episodes.trace import ObservedSecond, Trace
 from reveal_analyzer.episodes.tracker import CaseChange, CaseTracker
 from reveal_analyzer.hypotheses.model import HypothesisRule
-from reveal_analyzer.hypotheses.signatures import CaseKey
+from reveal_analyzer.hypotheses.signature_matcher import CaseKey
 from reveal_analyzer.selection.applied import NO_SELECTION, AppliedSelection
 from reveal_analyzer.state.tree import StateTree, array
 from reveal_analyzer.subjects.case_subjects import CaseSubjects

@@ -16,7 +16,7 @@ from reveal_analyzer.episodes import attribution
 from reveal_analyzer.episodes.attribution import Attribution, EpisodeRecord
 from reveal_analyzer.episodes.case import GROWS_S, Case
 from reveal_analyzer.hypotheses.model import CertainSignature, HypothesisRule
-from reveal_analyzer.hypotheses.signatures import CaseKey, SignatureMatch
+from reveal_analyzer.hypotheses.signature_matcher import CaseKey, SignatureMatch
 from reveal_analyzer.subjects.history import SubjectHistory
 from reveal_contract.finding import Confidence, Pod, Subject
 from reveal_contract.metric import Subsystem

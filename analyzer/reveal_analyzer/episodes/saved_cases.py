@@ -19,7 +19,7 @@ from reveal_analyzer.episodes.episode import Episode
 from reveal_analyzer.episodes.lifecycle import Lifecycle, Phase
 from reveal_analyzer.episodes.trace import Trace
 from reveal_analyzer.hypotheses.model import HypothesisRule
-from reveal_analyzer.hypotheses.signatures import CaseKey, SignatureMatch
+from reveal_analyzer.hypotheses.signature_matcher import CaseKey, SignatureMatch
 from reveal_analyzer.live.reference import ColumnReference
 from reveal_analyzer.state.records import restore_record, save_record
 from reveal_analyzer.state.tree import (
@@ -36,8 +36,8 @@ from reveal_analyzer.state.tree import (
     texts,
 )
 from reveal_analyzer.subjects.case_subjects import CaseSubjects
+from reveal_analyzer.subjects.finding_subjects import NamedSubjects
 from reveal_analyzer.subjects.history import MOST_ACTIVE_S
-from reveal_analyzer.subjects.named import NamedSubjects
 from reveal_analyzer.subjects.reference import SubjectReference
 from reveal_contract.finding import Severity
 from reveal_contract.metric import Subsystem

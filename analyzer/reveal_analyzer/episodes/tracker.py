@@ -25,7 +25,7 @@ from reveal_analyzer.episodes.relations import SYMPTOM_DELAY_S, Relation, Relati
 from reveal_analyzer.episodes.saved_cases import restore_all, save_all
 from reveal_analyzer.episodes.trace import ObservedSecond, only_of
 from reveal_analyzer.hypotheses.model import HypothesisRule
-from reveal_analyzer.hypotheses.signatures import SignatureMatch
+from reveal_analyzer.hypotheses.signature_matcher import SignatureMatch
 from reveal_analyzer.state.tree import StateTree, integer
 from reveal_contract.finding import FindingChange
 from reveal_contract.metric import Subsystem

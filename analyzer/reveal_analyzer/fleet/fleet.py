@@ -12,7 +12,7 @@ from reveal_analyzer.fleet.leader import Leader, LeaseTiming
 from reveal_analyzer.fleet.minute import MinuteData
 from reveal_analyzer.fleet.publisher import SummaryPublisher
 from reveal_analyzer.fleet.rounds import ComparisonRounds, RoundTiming
-from reveal_analyzer.stream.connection import OUTAGE
+from reveal_analyzer.stream.redis_connection import OUTAGE
 from reveal_contract.facts import Facts
 from reveal_contract.finding import FindingUpdate
 

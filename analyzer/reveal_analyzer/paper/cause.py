@@ -22,7 +22,7 @@ from reveal_analyzer.episodes.case import subject_values
 from reveal_analyzer.episodes.episode import Episode
 from reveal_analyzer.episodes.trace import ObservedSecond, Trace
 from reveal_analyzer.hypotheses.model import HypothesisRule
-from reveal_analyzer.hypotheses.signatures import CaseKey, Matches, SignatureMatch
+from reveal_analyzer.hypotheses.signature_matcher import CaseKey, Matches, SignatureMatch
 from reveal_analyzer.paper.episodes import PaperEpisode
 from reveal_analyzer.state.tree import StateTree, StateValue, array, text, texts
 from reveal_analyzer.subjects.case_subjects import CaseSubjects

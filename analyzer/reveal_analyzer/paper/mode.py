@@ -22,7 +22,7 @@ from reveal_analyzer.derive.columns import ColumnPlan
 from reveal_analyzer.episodes.trace import ObservedSecond
 from reveal_analyzer.formatting import decimal
 from reveal_analyzer.hypotheses.model import HypothesisRule
-from reveal_analyzer.hypotheses.signatures import CaseKey, Matches
+from reveal_analyzer.hypotheses.signature_matcher import CaseKey, Matches
 from reveal_analyzer.paper.cause import EpisodeCause, KnownCause
 from reveal_analyzer.paper.detector import PaperVerdict
 from reveal_analyzer.paper.episodes import PaperEpisode, PaperEpisodes

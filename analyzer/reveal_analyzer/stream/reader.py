@@ -17,7 +17,6 @@ from typing import NamedTuple, Protocol
 from reveal_analyzer.state.store import NodeStateStore, positions_of
 from reveal_analyzer.stream.acknowledgements import Acknowledgements
 from reveal_analyzer.stream.channel_tables import ChannelTables, DecodableTable, WaitingRoom
-from reveal_analyzer.stream.connection import OUTAGE, RedisConnection, connect
 from reveal_analyzer.stream.consumer import (
     BATCH,
     StreamConsumer,
@@ -28,6 +27,7 @@ from reveal_analyzer.stream.consumer import (
 )
 from reveal_analyzer.stream.leases import Leases, LeaseTiming
 from reveal_analyzer.stream.poll_schedule import PollSchedule
+from reveal_analyzer.stream.redis_connection import OUTAGE, RedisConnection, connect
 from reveal_analyzer.stream.refusals import RefusalLog
 from reveal_analyzer.stream.sequence import NodeSequence, SlicePosition
 from reveal_analyzer.stream.slices import decode, peek

@@ -25,9 +25,9 @@ from reveal_analyzer.state.tree import (
 from reveal_analyzer.subjects.comparison import LEAST_CHANGE, Comparison, MetricComparison
 from reveal_analyzer.subjects.culprits import CulpritQuery, Kept, find_culprits
 from reveal_analyzer.subjects.directory import SubjectKey
+from reveal_analyzer.subjects.finding_subjects import NamedSubjects
 from reveal_analyzer.subjects.history import SubjectHistory
 from reveal_analyzer.subjects.means import SubjectMeans
-from reveal_analyzer.subjects.named import NamedSubjects
 from reveal_analyzer.subjects.reference import SubjectReference, restore_means, save_means
 from reveal_contract import catalogue
 from reveal_contract.time_units import NS_PER_SECOND

@@ -21,7 +21,7 @@ from reveal_analyzer.subjects.comparison import (
     MetricComparison,
 )
 from reveal_analyzer.subjects.directory import Directory, SubjectKey, is_process_group
-from reveal_analyzer.subjects.named import NamedSubjects, named_subjects
+from reveal_analyzer.subjects.finding_subjects import NamedSubjects, named_subjects
 from reveal_contract import catalogue
 from reveal_contract.finding import Confidence
 from reveal_contract.metric import Harm, Subsystem

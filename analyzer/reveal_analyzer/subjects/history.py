@@ -22,8 +22,8 @@ from reveal_analyzer.subjects.directory import (
     SubjectSource,
     no_subjects,
 )
+from reveal_analyzer.subjects.finding_subjects import NamedSubjects, named_subjects
 from reveal_analyzer.subjects.means import Layout, Row, SubjectMeans, subject_means
-from reveal_analyzer.subjects.named import NamedSubjects, named_subjects
 from reveal_analyzer.subjects.reference import SubjectReference
 from reveal_contract.channels import Channel
 from reveal_contract.finding import Confidence

@@ -11,7 +11,7 @@ import pytest
 from reveal_analyzer.derive.deriver import Deriver, Second
 from reveal_analyzer.hypotheses.bound_signature import ConditionInputs
 from reveal_analyzer.hypotheses.loader import load
-from reveal_analyzer.hypotheses.signatures import SignatureMatcher
+from reveal_analyzer.hypotheses.signature_matcher import SignatureMatcher
 from reveal_analyzer.live.scaling import _capacity
 from reveal_collector.readers.raw_slice import RawSlice, SliceOrigin
 from reveal_collector.readers.source import Roots, Source

@@ -9,7 +9,7 @@ from typing import Any
 import redis
 
 from reveal_analyzer.sinks.kube.api import SinkApi
-from reveal_analyzer.stream.connection import OUTAGE
+from reveal_analyzer.stream.redis_connection import OUTAGE
 from reveal_analyzer.telemetry.snapshot import Snapshot
 from reveal_analyzer.telemetry.states import StateStore, TelemetryState, reporting_nodes, state_of
 

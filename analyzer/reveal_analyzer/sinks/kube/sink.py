@@ -13,14 +13,14 @@ from typing import Protocol
 
 from reveal_analyzer.sinks.kube import backoff
 from reveal_analyzer.sinks.kube.api import SinkApi, connect
-from reveal_analyzer.sinks.kube.conditions import NodeConditions
 from reveal_analyzer.sinks.kube.delivery import Delivery
 from reveal_analyzer.sinks.kube.entry import ReportEntry
+from reveal_analyzer.sinks.kube.node_conditions import NodeConditions
 from reveal_analyzer.sinks.kube.profile_telemetry import ProfileTelemetry
 from reveal_analyzer.sinks.kube.report_store import ListedReport, ReportStore
 from reveal_analyzer.sinks.kube.spool import Spool
 from reveal_analyzer.sinks.kube.stopped import StoppedReports
-from reveal_analyzer.stream.connection import connect as connect_redis
+from reveal_analyzer.stream.redis_connection import connect as connect_redis
 from reveal_analyzer.telemetry.snapshot import Snapshot
 from reveal_contract.finding import FindingUpdate
 from reveal_contract.kube.anomaly_report import ReportOwner

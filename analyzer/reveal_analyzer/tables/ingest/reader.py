@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from reveal_analyzer.arrays import Floats, Indices, Ints
-from reveal_analyzer.tables.ingest import counters, host_names
+from reveal_analyzer.tables.ingest import counter_columns, host_names
 from reveal_analyzer.tables.ingest.csv import TextTable
 from reveal_analyzer.tables.ingest.mmap_buffer import MEMORY_BYTES, RowBuffer
 from reveal_analyzer.tables.ingest.open import FileKind, TableFileError, kind_of
@@ -145,9 +145,9 @@ class _TableBuilder:
         """Convert counters to rates; a metric that is a counter on one node is one on all."""
         counted = self._options.counters
         if counted is None:
-            counted = frozenset(name for part in nodes for name in counters.find(part.table))
+            counted = frozenset(name for part in nodes for name in counter_columns.find(part.table))
         for part in nodes:
-            counters.make_rates(part.table, counted)
+            counter_columns.make_rates(part.table, counted)
         present = sorted({name for part in nodes for name in part.table.names} & counted)
         if present:
             self._notes.append(

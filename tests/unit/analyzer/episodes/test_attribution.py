@@ -10,7 +10,7 @@ from reveal_analyzer.episodes.attribution import EpisodeRecord
 from reveal_analyzer.episodes.episode import Episode
 from reveal_analyzer.episodes.trace import ObservedSecond, Trace
 from reveal_analyzer.hypotheses.loader import load
-from reveal_analyzer.hypotheses.signatures import SignatureMatch
+from reveal_analyzer.hypotheses.signature_matcher import SignatureMatch
 from reveal_analyzer.subjects.case_subjects import CaseSubjects
 from reveal_analyzer.subjects.history import SubjectHistory
 from reveal_contract.channels import Channel, ChannelTable

@@ -13,7 +13,7 @@ from reveal_analyzer.episodes.claim_text import column_claim, rule_claim
 from reveal_analyzer.episodes.trace import ObservedSecond, Trace
 from reveal_analyzer.hypotheses.loader import load
 from reveal_analyzer.hypotheses.model import HypothesisRule
-from reveal_analyzer.hypotheses.signatures import SignatureMatch
+from reveal_analyzer.hypotheses.signature_matcher import SignatureMatch
 from reveal_contract import catalogue
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Harm, Metric, Scope

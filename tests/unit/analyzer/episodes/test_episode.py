@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from reveal_analyzer.episodes.episode import Episode
 from reveal_analyzer.hypotheses.loader import load
-from reveal_analyzer.hypotheses.signatures import SignatureMatch
+from reveal_analyzer.hypotheses.signature_matcher import SignatureMatch
 from reveal_contract.metric import Subsystem
 from reveal_contract.time_units import NS_PER_SECOND
 

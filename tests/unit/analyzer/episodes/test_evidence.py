@@ -10,7 +10,7 @@ from reveal_analyzer.derive.columns import column_plan
 from reveal_analyzer.episodes.evidence import evidence, evidence_columns
 from reveal_analyzer.episodes.trace import ObservedSecond, Trace
 from reveal_analyzer.hypotheses.loader import load
-from reveal_analyzer.hypotheses.signatures import SignatureMatch
+from reveal_analyzer.hypotheses.signature_matcher import SignatureMatch
 from reveal_contract import catalogue
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Harm, Subsystem

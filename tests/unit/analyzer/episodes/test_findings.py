@@ -12,7 +12,7 @@ from reveal_analyzer.episodes.episode import SecondVerdict
 from reveal_analyzer.episodes.findings import FindingTracker
 from reveal_analyzer.episodes.trace import ObservedSecond
 from reveal_analyzer.hypotheses.loader import load
-from reveal_analyzer.hypotheses.signatures import SignatureMatch
+from reveal_analyzer.hypotheses.signature_matcher import SignatureMatch
 from reveal_analyzer.subjects.history import SubjectHistory
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.finding import FindingChange, FindingUpdate

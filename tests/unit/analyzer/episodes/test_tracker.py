@@ -17,7 +17,7 @@ from reveal_analyzer.episodes.trace import ObservedSecond
 from reveal_analyzer.episodes.tracker import CaseChange, CaseTracker
 from reveal_analyzer.hypotheses.loader import load
 from reveal_analyzer.hypotheses.model import HypothesisRule
-from reveal_analyzer.hypotheses.signatures import SignatureMatch
+from reveal_analyzer.hypotheses.signature_matcher import SignatureMatch
 from reveal_analyzer.live.reference import ColumnReference
 from reveal_analyzer.subjects.history import SubjectHistory
 from reveal_contract.channels import Channel, ChannelTable

@@ -7,8 +7,8 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reveal_analyzer.stream.connection import FIRST_PAUSE, LONGEST_PAUSE
 from reveal_analyzer.stream.leases import rank
+from reveal_analyzer.stream.redis_connection import FIRST_PAUSE, LONGEST_PAUSE
 from reveal_contract.names import SHARDS
 from reveal_contract.runtime.backoff import HALF_JITTER, Backoff
 

@@ -11,7 +11,7 @@ from reveal_analyzer.state.codec import Position, SavedState, decode, encode
 from reveal_analyzer.state.tree import StateError, StateTree, StateValue, section
 from reveal_analyzer.subjects.case_subjects import CaseSubjects
 from reveal_analyzer.subjects.culprits import CulpritQuery
-from reveal_analyzer.subjects.named import NamedSubjects
+from reveal_analyzer.subjects.finding_subjects import NamedSubjects
 from reveal_analyzer.subjects.reference import SubjectReference
 from reveal_contract import catalogue
 from reveal_contract.finding import Confidence

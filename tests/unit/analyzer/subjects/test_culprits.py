@@ -8,8 +8,8 @@ import pytest
 from reveal_analyzer.derive.columns import column_plan
 from reveal_analyzer.derive.deriver import Second
 from reveal_analyzer.subjects.culprits import CulpritQuery
+from reveal_analyzer.subjects.finding_subjects import NamedSubjects
 from reveal_analyzer.subjects.history import SubjectHistory
-from reveal_analyzer.subjects.named import NamedSubjects
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.finding import Confidence
 from reveal_contract.metric import Kind, Subsystem

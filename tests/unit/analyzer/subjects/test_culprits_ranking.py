@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from reveal_analyzer.subjects.culprits import CulpritQuery
-from reveal_analyzer.subjects.named import NamedSubjects
+from reveal_analyzer.subjects.finding_subjects import NamedSubjects
 from reveal_contract.finding import Confidence
 from reveal_contract.metric import Subsystem
 from reveal_contract.subjects import Identity, SubjectKind

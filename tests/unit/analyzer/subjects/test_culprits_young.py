@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reveal_analyzer.subjects.culprits import CulpritQuery
-from reveal_analyzer.subjects.named import NamedSubjects
+from reveal_analyzer.subjects.finding_subjects import NamedSubjects
 from reveal_contract.finding import Confidence
 from reveal_contract.metric import Subsystem
 from support.subject_timeline import CPU, USAGE, SubjectTimeline, Values, cpus, ns, pod

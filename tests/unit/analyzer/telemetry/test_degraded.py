@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from reveal_analyzer.sinks.kube import profile_telemetry as module
 from reveal_analyzer.sinks.kube.profile_telemetry import ProfileTelemetry, telemetry
-from reveal_analyzer.stream.connection import connect
+from reveal_analyzer.stream.redis_connection import connect
 from reveal_analyzer.telemetry.degraded import Degradation, degradations, summed
 from reveal_analyzer.telemetry.snapshot import NodeSnapshot, Snapshot
 from reveal_analyzer.telemetry.states import (

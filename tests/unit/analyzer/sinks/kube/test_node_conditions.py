@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from reveal_analyzer.sinks.kube import backoff, sink
-from reveal_analyzer.sinks.kube.conditions import NodeConditions
+from reveal_analyzer.sinks.kube.node_conditions import NodeConditions
 from reveal_contract.finding import FindingScope, Severity
 from reveal_contract.kube.anomaly_report import Report, report
 from reveal_contract.kube.errors import ForbiddenError, UnavailableError

@@ -8,7 +8,7 @@ from reveal_analyzer.derive.deriver import Deriver, Second
 from reveal_analyzer.hypotheses.bound_signature import ConditionInputs
 from reveal_analyzer.hypotheses.column_stats import ColumnStats, confidence
 from reveal_analyzer.hypotheses.loader import HypothesisRule, parse
-from reveal_analyzer.hypotheses.signatures import SignatureMatcher
+from reveal_analyzer.hypotheses.signature_matcher import SignatureMatcher
 from support.synthetic_node import Node
 
 RULE = """

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reveal_analyzer.tables.ingest import counters
+from reveal_analyzer.tables.ingest import counter_columns
 from reveal_analyzer.tables.scoring.table import Table
 from support.property_tests import examples
 
@@ -32,10 +32,10 @@ def test_counters_are_separated_from_levels() -> None:
         rising=rising, reset=reset, level=steps(), shift=rare, oom_kills_total=rare,
         constant=np.ones(ROWS), falls=rising * -1, missing=np.full(ROWS, np.nan),
     )  # fmt: skip
-    assert counters.find(result) == {"rising", "reset", "oom_kills_total"}
+    assert counter_columns.find(result) == {"rising", "reset", "oom_kills_total"}
     sawtooth = table(heap=np.arange(ROWS) % 50)
     short = table(ramp=np.arange(19))
-    assert counters.find(sawtooth) == counters.find(short) == set()
+    assert counter_columns.find(sawtooth) == counter_columns.find(short) == set()
 
 
 LEVELS = (
@@ -52,11 +52,11 @@ COUNTERS = (
 @pytest.mark.parametrize("name", [*LEVELS, *COUNTERS])
 def test_a_level_that_rises_all_the_time_is_no_counter(name: str) -> None:
     rising = Table(np.arange(ROWS) * 10**9, (name,), np.cumsum(steps())[:, None])
-    assert counters.find(rising) == ({name} if name in COUNTERS else set())
+    assert counter_columns.find(rising) == ({name} if name in COUNTERS else set())
 
 
 def test_a_name_does_not_make_a_counter_of_what_falls() -> None:
-    assert counters.find(table(memory_total=steps())) == set()
+    assert counter_columns.find(table(memory_total=steps())) == set()
 
 
 @pytest.mark.parametrize("period", [0.1, 1.0, 60.0])
@@ -65,7 +65,7 @@ def test_rates_are_per_second_and_missing_after_a_reset(period: float) -> None:
     rising = np.cumsum(grown)
     reset = np.where(np.arange(ROWS) < 300, rising, rising - rising[299])
     result = table(period, a=rising, b=reset, level=grown)
-    counters.make_rates(result, {"a", "b", "elsewhere"})
+    counter_columns.make_rates(result, {"a", "b", "elsewhere"})
     np.testing.assert_allclose(result.values[1:, 0], grown[1:] / period)
     np.testing.assert_array_equal(np.flatnonzero(np.isnan(result.values[:, 1])), [0, 300])
     np.testing.assert_array_equal(result.values[:, 2], grown)
@@ -79,15 +79,15 @@ def test_blocks_make_no_difference(rows: int, width: int, block_bytes: int) -> N
     times = np.cumsum(random.integers(1, 9, rows)).astype(np.int64) * 10**9
     names = tuple(f"m{number}" for number in range(width))
     whole, parts = (Table(times, names, values.copy()) for _ in range(2))
-    previous = counters._BLOCK_BYTES
+    previous = counter_columns._BLOCK_BYTES
     try:
-        found = counters.find(whole)
-        counters.make_rates(whole, names)
-        counters._BLOCK_BYTES = block_bytes
-        assert counters.find(parts) == found
-        counters.make_rates(parts, names)
+        found = counter_columns.find(whole)
+        counter_columns.make_rates(whole, names)
+        counter_columns._BLOCK_BYTES = block_bytes
+        assert counter_columns.find(parts) == found
+        counter_columns.make_rates(parts, names)
     finally:
-        counters._BLOCK_BYTES = previous
+        counter_columns._BLOCK_BYTES = previous
     np.testing.assert_array_equal(whole.values, parts.values)
     expected = np.diff(values, axis=0) / (np.diff(times) / 1e9)[:, None]
     np.testing.assert_allclose(whole.values[1:], expected)

@@ -11,7 +11,7 @@ from reveal_analyzer.derive.columns import column_plan
 from reveal_analyzer.derive.deriver import Deriver
 from reveal_analyzer.hypotheses.bound_signature import ConditionInputs
 from reveal_analyzer.hypotheses.loader import load
-from reveal_analyzer.hypotheses.signatures import MOST_INSTANCES, CaseKey, SignatureMatcher
+from reveal_analyzer.hypotheses.signature_matcher import MOST_INSTANCES, CaseKey, SignatureMatcher
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind
 from reveal_contract.time_units import NS_PER_SECOND
