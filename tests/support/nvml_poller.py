@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from reveal_collector.nvml.budget import QUICK_NS
 from reveal_collector.nvml.poller import NvmlPoller
+from reveal_collector.nvml.query_budget import QUICK_NS
 from reveal_collector.nvml.snapshots import STATE
 from reveal_collector.readers.source import Roots
 from reveal_contract.time_units import NS_PER_SECOND

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from reveal_collector.nvml import library
-from reveal_collector.nvml.budget import SLOW_NS
 from reveal_collector.nvml.library import Handle, Library
 from reveal_collector.nvml.queries import Query, Values
+from reveal_collector.nvml.query_budget import SLOW_NS
 from reveal_collector.subjects.pods.process_owner import ProcessOwner, SubjectOfPid
 from reveal_collector.subjects.processes import NotAProcess, parse_stat
 from reveal_collector.subjects.stable_selection import StableSelection

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from reveal_collector.nvml.budget import SLOW_NS
 from reveal_collector.nvml.library import Handle, Library
 from reveal_collector.nvml.queries import Query, Values
+from reveal_collector.nvml.query_budget import SLOW_NS
 
 # metric -> nvmlGpmMetricId_t
 _METRIC_IDS = {

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from reveal_collector.nvml import library
-from reveal_collector.nvml.budget import QUICK_NS, RARE_NS, SLOW_NS
 from reveal_collector.nvml.library import Handle, Library
+from reveal_collector.nvml.query_budget import QUICK_NS, RARE_NS, SLOW_NS
 
 Values = Sequence[int | None]
 ALL_LINKS = 0xFFFF_FFFF  # scope of a field that is the sum over all NVLinks

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reveal_collector.nvml.budget import (
+from reveal_collector.nvml.query_budget import (
     MAX_SHARE,
     PERIODS_NS,
     QUICK_NS,
