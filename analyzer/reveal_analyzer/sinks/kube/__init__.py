@@ -6,6 +6,7 @@
 - ``event_policy``: which Events a change is worth; ``event_texts``: what they say
 - ``delivery``: writes one report and its Events by ``api``
 - ``spool``: keeps pending reports on disk over a restart
-- ``conditions``: the node condition; ``profile_telemetry``: the telemetry in the profile's status
+- ``node_conditions``: the condition of a node
+- ``profile_telemetry``: the telemetry in the status of the profile
 - the status of a report is built in the contract (``kube.anomaly_report.Report.status``)
 """
