@@ -94,22 +94,37 @@ class Case:
 
         ``others`` marks the columns that other cases account for.
         """
-        weighted = self.weighted(second, scores)
-        own = np.where(self.moved.mask(second.plan) & ~others, weighted, 0.0)
-        ratios = scores.against(verdict, second, self.reference, own)
-        above = {subsystem: ratio for subsystem, ratio in ratios.items() if ratio > 1}
+        own = self.moved.mask(second.plan) & ~others
+        above = self._above(
+            verdict, second, scores, np.where(own, self.weighted(second, scores), 0)
+        )
         if self.present or above:
             return Observation.ACTIVE, above
         if self._is_unobserved(second):
             return Observation.UNOBSERVED, {}
+        if self._is_old(second):
+            kept = np.where(own, scores.deviation(second, self.reference), 0)
+            if self._above(verdict, second, scores, kept):
+                return Observation.ACCEPTED, {}
         return Observation.CALM, {}
+
+    def _above(
+        self, verdict: SecondVerdict, second: ObservedSecond, scores: CaseScores, own: AnyFloats
+    ) -> Ratios:
+        """Return the score ratios above 1 of the weighted excess of this case."""
+        ratios = scores.against(verdict, second, self.reference, own)
+        return {subsystem: ratio for subsystem, ratio in ratios.items() if ratio > 1}
+
+    def _is_old(self, second: ObservedSecond) -> bool:
+        """Return whether its level has lasted for so long that it counts as normal."""
+        return self.age_s(second.start_ns) >= LONGEST_S
 
     def weighted(self, second: ObservedSecond, scores: CaseScores) -> AnyFloats:
         """Return the weighted excess against the reference from before this case.
 
         After a day the level that the live score has learned is how the node is.
         """
-        reference = self.reference if self.age_s(second.start_ns) < LONGEST_S else None
+        reference = None if self._is_old(second) else self.reference
         return scores.deviation(second, reference)
 
     def part_of(self, second: ObservedSecond, scores: CaseScores, others: Bools) -> ObservedSecond:

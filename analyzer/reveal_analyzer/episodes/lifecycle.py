@@ -7,6 +7,8 @@ without any.
 - A case is ``ACTIVE`` while its evidence is observed, and ``CALM`` from the first second in which
   its evidence is observed to be normal.
 - ``calm`` calm seconds in a row end it.  Seconds in which nothing of it was read do not count.
+- A level that has lasted for so long that it counts as normal is ``ACCEPTED``: the case ends as
+  after calm seconds, but it says that its level lasts.
 - A case whose evidence is not read is ``UNOBSERVED``.  After ``unobserved`` seconds in a row it is
   closed, because nobody knows whether it lasts.
 
@@ -26,6 +28,7 @@ class Observation(StrEnum):
 
     ACTIVE = "Active"  # its evidence
     CALM = "Calm"  # its metrics were read, and are normal
+    ACCEPTED = "Accepted"  # its metrics are as they have been, which counts as normal by now
     UNOBSERVED = "Unobserved"  # none of its metrics was read
 
 
@@ -69,7 +72,9 @@ class Lifecycle:
             return self.after_gap(1, settings)
         calm_s = self.calm_s + 1
         if calm_s >= settings.calm:
-            return Lifecycle(Phase.CLOSED, calm_s, resolution=Resolution.ENDED)
+            lasts = observation is Observation.ACCEPTED
+            resolution = Resolution.ACCEPTED if lasts else Resolution.ENDED
+            return Lifecycle(Phase.CLOSED, calm_s, resolution=resolution)
         return Lifecycle(Phase.CALM, calm_s)
 
     def after_gap(self, seconds: int, settings: LifecycleSettings) -> Lifecycle:

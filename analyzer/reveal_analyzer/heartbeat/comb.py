@@ -211,7 +211,11 @@ def _refined(power: Floats, fundamental: int, line_width: int) -> float:
 
 
 def parabola_peak(values: Floats, position: float) -> float:
-    """Return the top of the parabola through three values, the middle one at ``position``."""
+    """Return the top of the parabola through three values, the middle one at ``position``.
+
+    A top is within half a step of the highest value: three values on nearly a line have none.
+    """
     left, middle, right = values.tolist()
     bend = left - 2 * middle + right
-    return position + (0.5 * (left - right) / bend if bend < 0 else 0.0)
+    offset = 0.5 * (left - right) / bend if bend < 0 else 0.0
+    return position + max(-0.5, min(offset, 0.5))

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from reveal_analyzer.episodes.case import LONGEST_S
 from reveal_analyzer.node import NodeAnalyzer
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.finding import FindingChange, FindingUpdate, Resolution
@@ -350,3 +351,16 @@ def test_a_case_opens_while_the_channel_table_changes() -> None:
     story.node.table = ChannelTable((*TABLE.fast, veth), TABLE.slow)  # a pod starts
     story.run(10, CONTENTION, LOSS)
     assert "CPUContention" in {name for _, name in story.opened}
+
+
+def test_a_score_that_lasts_for_a_day_ends_as_accepted() -> None:
+    waits = {"cpu.pressure.some": 600_000.0, "cpu.context_switches": 3000.0, "cpu.user": 60.0}
+    story = Story()
+    story.run(QUIET_S)
+    story.run(300, waits)
+    (case,) = story.judge._findings._cases.open
+    assert not story.resolved
+    case.episode.opened_ns -= LONGEST_S * NS_PER_SECOND
+    story.run(20, waits)
+    (ended,) = (u.finding for _, u in story.updates if u.change is FindingChange.RESOLVED)
+    assert ended.resolution is Resolution.ACCEPTED

@@ -90,3 +90,13 @@ def test_a_closed_case_stays_closed(before: list[Observation], later: list[Obser
 def test_a_resolution_is_known_exactly_when_it_is_closed(observations: list[Observation]) -> None:
     state = after(observations)
     assert state.is_closed is (state.resolution is not Resolution.NONE)
+
+
+def test_a_level_that_counts_as_normal_ends_as_accepted() -> None:
+    state = Lifecycle()
+    for _ in range(SETTINGS.calm):
+        assert not state.is_closed
+        state = state.after(Observation.ACCEPTED, SETTINGS)
+    assert state.resolution is Resolution.ACCEPTED
+    returned = Lifecycle(Phase.CALM, SETTINGS.calm - 1).after(Observation.CALM, SETTINGS)
+    assert returned.resolution is Resolution.ENDED

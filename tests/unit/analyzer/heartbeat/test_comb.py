@@ -127,3 +127,12 @@ def test_the_line_of_a_longer_step_is_as_old_as_the_step(factor: float, ago: int
     job = Job(1.0, 0.3, 0.02, evaluates=0, slower=lambda s: factor if s >= 90 - ago else 1.0)
     age = phase.line_age(last_minute(job), FINE_HZ, factor)
     assert age == pytest.approx(ago, abs=5)
+
+
+@given(st.lists(st.floats(-1e3, 1e3), min_size=3, max_size=3))
+def test_a_peak_is_within_half_a_step(values: list[float]) -> None:
+    assert abs(comb.parabola_peak(np.array(values), 7.0) - 7.0) <= 0.5
+
+
+def test_three_values_on_nearly_a_line_have_no_far_peak() -> None:
+    assert comb.parabola_peak(np.array([1.0, 2.0, 3.0 - 1e-12]), 5.0) == 5.5
