@@ -10,7 +10,7 @@ RUN    := $(VENV)/.installed-all
 DEV    := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help scan demo native sanitize fuzz test lint type imports tests assets images locks cluster cluster-down e2e e2e-v2 soak bench docs chart goldens clean
+.PHONY: help scan demo native ledger sanitize fuzz test lint type imports tests assets images locks cluster cluster-down e2e e2e-v2 soak bench docs chart goldens clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -23,6 +23,9 @@ demo: $(RUN) ## inject a real, harmless fault on this host and show the finding 
 
 native: $(DEV) ## compile the C parts of the collector again, after a change of them
 	@$(BIN)/python collector/reveal_collector/native/build.py
+
+ledger: $(DEV) ## compile the BPF programs of the lost-time ledger (clang-19 llvm-19 bpftool libbpf-dev)
+	@$(BIN)/python collector/reveal_collector/native/bpf/build.py
 
 # without what only some processors have: fuzzing takes the other way
 sanitize: $(DEV) ## tests of the C parts under AddressSanitizer and UBSan
@@ -43,6 +46,7 @@ lint: $(DEV) ## ruff: rules and format; words that the project does not use
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/python .ci/check_words.py
+	@$(BIN)/python collector/reveal_collector/native/bpf/build.py --check
 
 type: $(DEV) ## mypy, strict
 	@$(BIN)/mypy

@@ -60,6 +60,7 @@ _GIVES = {
     "infiniband-errors": "errors, congestion and state of InfiniBand and RoCE ports",
     "ethtool": "drops, pauses and stalls inside network cards",
     "amdgpu": "load, memory, clocks, power and errors of AMD GPUs",
+    "ledger": "where the time of each pod went, and which other one took it",
     "process-groups": "CPU and I/O by process group, where there are no cgroups",
 }
 

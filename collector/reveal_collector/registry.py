@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from reveal_collector.kernel_interfaces.errors import Unsupported
+from reveal_collector.ledger.source import Ledger
 from reveal_collector.readers.opening import NO_ANSWER, Opening, SourceOpener
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.sources import (
@@ -58,6 +59,7 @@ from reveal_collector.subjects.perf import SubjectEvents
 from reveal_collector.subjects.pods.file import FilePods
 from reveal_collector.subjects.pods.podlist import NoPods, PodSource
 from reveal_collector.subjects.pods.process_owner import ProcessOwner
+from reveal_collector.subjects.processes import ProcessGroups
 from reveal_collector.subjects.tracker import SubjectSelection, SubjectTracker
 from reveal_contract import plugins
 from reveal_contract.settings import CollectorSettings, SettingsError
@@ -146,6 +148,8 @@ def build(roots: Roots, settings: CollectorSettings) -> list[Source]:
         else:
             sources += factory(roots)
     sources += cgroups.subject_sources(roots, tracker)
+    groups = next(source for source in sources if isinstance(source, ProcessGroups))
+    sources.append(Ledger(roots, tracker, groups.instance_of))
     if settings.perf_cgroups:
         sources.append(SubjectEvents(roots, tracker))
     if settings.fine_lane != "off":

@@ -49,7 +49,7 @@ WAITS = "ledger.waits"
 LONG_WAITS = {1: "ledger.waits_1ms", 10: "ledger.waits_10ms", 100: "ledger.waits_100ms"}
 
 TIER = "ledger.tier"
-SWITCHES, FOLDED, COST = "ledger.switches", "ledger.folded", "ledger.cost"
+MISSED, FOLDED, COST = "ledger.missed", "ledger.folded", "ledger.cost"
 
 _SEPARATOR, _QUOTED = "<", "%3C"
 

@@ -20,7 +20,7 @@ SECOND = 1e9
 def test_every_name_has_a_row_of_the_catalogue() -> None:
     named = {
         *ledger.PARTS, *ledger.PAIRS, *ledger.LONG_WAITS.values(), ledger.THREAD_TIME, ledger.DISK,
-        ledger.WAITS, ledger.TIER, ledger.SWITCHES, ledger.FOLDED, ledger.COST,
+        ledger.WAITS, ledger.TIER, ledger.MISSED, ledger.FOLDED, ledger.COST,
     }  # fmt: skip
     assert named == {row.name for row in rows() if row.source == ledger.SOURCE}
 

@@ -37,7 +37,7 @@ def build(into: Path = HERE / LIBRARY, flags: Sequence[str] = FLAGS) -> Path:
     into.parent.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=into.parent) as folder:
         output = Path(folder) / into.name
-        command = [program, *flags, "-o", str(output), *sources]
+        command = [program, *flags, f"-I{HERE}", "-o", str(output), *sources]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise OSError(f"{program} failed: {done.stderr.strip()[-2000:]}")

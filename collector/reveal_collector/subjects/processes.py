@@ -214,6 +214,11 @@ class ProcessGroups:
         if self._list is not None:
             self._list.close()
 
+    def instance_of(self, group: int) -> str | None:
+        """Return the instance of a process group by its number; None if it is not followed."""
+        known = self._accounting.groups.get(group)
+        return known.instance if known is not None else None
+
     def _pids(self) -> list[int]:
         listed = self._list.read().split() if self._list is not None else []
         if not listed:

@@ -127,6 +127,7 @@ class SubjectTracker:
     ``current`` is replaced as a whole, and only when a subject is new or one must make room.  A
     subject that ended stays in it for a while, because every change costs a new channel table.
     ``identities`` is the subject table: all selected subjects, and those that ended recently.
+    ``candidates`` are all that exist, for the ledger.
     """
 
     def __init__(
@@ -135,6 +136,7 @@ class SubjectTracker:
         self.current: tuple[CgroupSubject, ...] = ()
         self.on_change: Callable[[], None] | None = None  # called after ``current`` is replaced
         self.identities: tuple[Identity, ...] = ()
+        self.candidates: tuple[Candidate, ...] = ()  # also those not selected; busiest first
         self.pods: PodSource = pods or NoPods()
         # CPU clock in ns by subject, noted by the fast source: other sources skip idle subjects
         self.clocks: dict[CgroupSubject, int] = {}
@@ -193,7 +195,11 @@ class SubjectTracker:
         found = walk(self.trees) if found is None else found
         self._note_creation(found, now)
         candidates = self._find_candidates(found, now)
-        busiest = self._selection.update(self._cpu_use(candidates, now), now)
+        uses = self._cpu_use(candidates, now)
+        self.candidates = tuple(
+            sorted(candidates.values(), key=lambda each: -uses[each.subject.path])
+        )
+        busiest = self._selection.update(uses, now)
         selected = [candidates[path] for path in sorted(busiest)]
         self._replace_current([candidate.subject for candidate in selected], now)
         self.identities = updated_identities(

@@ -1,0 +1,147 @@
+"""From the totals of the programs to the counters of subjects and pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from operator import sub
+
+from reveal_collector.ledger.programs import (
+    SLOT_FIRST,
+    SLOT_IDLE,
+    SLOT_KERNEL,
+    SLOT_OTHER,
+    State,
+    Totals,
+)
+from reveal_collector.ledger.slots import Slot
+from reveal_contract import ledger
+from reveal_contract.ledger import Pair
+from reveal_contract.time_units import NS_PER_SECOND
+
+WAIT_METRICS = (ledger.WAITS, *ledger.LONG_WAITS.values())
+METRICS = (*ledger.PARTS, ledger.THREAD_TIME, ledger.DISK, *WAIT_METRICS)
+KERNEL_METRICS = (ledger.RUN, ledger.DISK)
+FIXED = (
+    Slot(ledger.OTHER, SLOT_OTHER, SLOT_OTHER, frozenset()),
+    Slot(ledger.KERNEL, SLOT_KERNEL, SLOT_KERNEL, frozenset()),
+)
+_DESIRED = (
+    State.RUN, State.RECLAIM, State.IRQ, State.WAIT, State.THROTTLED, State.IO, State.MEMORY,
+    State.LOCKED, State.STOPPED,
+)  # fmt: skip
+_LEAST_DISK_NS = 100_000  # requests under way for less do not say whose the disk is
+_LEEWAY = 64  # threads that may have come and gone between two readings
+
+Counters = dict[str, int]  # by metric
+
+
+def is_plausible(before: Totals, now: Totals, slots: Iterable[Slot]) -> bool:
+    """Return whether no state lasted longer than all threads could have been in it.
+
+    A count that was read without its base is off by the time since the boot.
+    """
+    elapsed = max(now.now - before.now, NS_PER_SECOND)
+    for slot in slots:
+        threads = abs(before.threads[slot.number]) + abs(now.threads[slot.number]) + _LEEWAY
+        limit = 2 * threads * elapsed
+        steps = map(sub, now.spent[slot.number], before.spent[slot.number])
+        if any(abs(step) > limit for step in steps):
+            return False
+    return True
+
+
+class Interval:
+    """What happened between two readings."""
+
+    def __init__(self, before: Totals, now: Totals, slots: Sequence[Slot]) -> None:
+        self.elapsed_ns = now.now - before.now
+        self._before, self._now = before, now
+        self._waits: dict[int, dict[int, int]] = {}  # by index of the victim
+        everybody = (*FIXED, *slots)
+        self._culprits = {
+            slot.busy: slot.name for slot in everybody if slot.has_index or slot in FIXED
+        }
+        self._width = 1 + max(self._culprits)
+        self._disk = {
+            slot.name: used
+            for slot in everybody
+            if (used := self._step(slot.number, State.DISK)) > 0
+        }
+        self._all_disk = sum(self._disk.values())
+
+    def desired_cpus(self, slot: Slot) -> float:
+        """Return the mean number of CPUs that a subject used, or would have used."""
+        spent = self._spent(slot)
+        return max(0, sum(spent[state] for state in _DESIRED)) / max(self.elapsed_ns, 1)
+
+    def counters(self, slot: Slot) -> Counters:
+        """Return the increments of a subject by metric."""
+        spent = self._spent(slot)
+        waits = map(sub, self._now.waits[slot.number], self._before.waits[slot.number])
+        wait_self, wait_idle = self._own_waits(slot)
+        io_others = round(spent[State.IO] * (1 - self._disk_share(slot.name)))
+        return {
+            ledger.RUN: spent[State.RUN],
+            ledger.WAIT_OTHERS: spent[State.WAIT] - wait_self - wait_idle,
+            ledger.WAIT_SELF: wait_self,
+            ledger.WAIT_IDLE: wait_idle,
+            ledger.THROTTLED: spent[State.THROTTLED],
+            ledger.IO_OTHERS: io_others,
+            ledger.IO_OWN: spent[State.IO] - io_others,
+            ledger.MEMORY: spent[State.MEMORY] + spent[State.RECLAIM],
+            ledger.IRQ: spent[State.IRQ],
+            ledger.LOCKED: spent[State.LOCKED],
+            ledger.KILLABLE: spent[State.KILLABLE],
+            ledger.STOPPED: spent[State.STOPPED],
+            ledger.SLEEP: spent[State.SLEEP],
+            ledger.THREAD_TIME: spent[State.ALIVE],
+            ledger.DISK: spent[State.DISK],
+            **dict(zip(WAIT_METRICS, waits, strict=True)),
+        }
+
+    def pairs(self, victim: Slot) -> dict[Pair, tuple[int, int]]:
+        """Return what a subject lost to each other one: waiting for a CPU, and for storage."""
+        cpu = {
+            self._culprits[index]: step
+            for index, step in self._waited(victim).items()
+            if index in self._culprits and step > 0
+        }
+        io = self._step(victim.number, State.IO)
+        disk = self._lost_disk(io) if io > 0 and self._all_disk >= _LEAST_DISK_NS else {}
+        return {
+            Pair(victim.name, name): (cpu.get(name, 0), disk.get(name, 0))
+            for name in cpu.keys() | disk.keys()
+            if name != victim.name
+        }
+
+    def _lost_disk(self, io: int) -> dict[str, int]:
+        return {name: round(self._disk_share(name) * io) for name in self._disk}
+
+    def _spent(self, slot: Slot) -> list[int]:
+        return list(map(sub, self._now.spent[slot.number], self._before.spent[slot.number]))
+
+    def _step(self, slot: int, state: State) -> int:
+        return int(self._now.spent[slot][state] - self._before.spent[slot][state])
+
+    def _own_waits(self, slot: Slot) -> tuple[int, int]:
+        """Return the waits while the subject itself ran, and while the CPU was idle."""
+        waited = self._waited(slot)
+        return max(0, waited.get(slot.busy, 0)), max(0, waited.get(SLOT_IDLE, 0))
+
+    def _waited(self, slot: Slot) -> dict[int, int]:
+        """Return the waits by the index of who ran, without those of none."""
+        if not slot.has_index:
+            return {}
+        known = self._waits.get(slot.busy)
+        if known is None:
+            now = self._now.waited[slot.busy][: max(self._width, SLOT_FIRST)]
+            steps = map(sub, now, self._before.waited[slot.busy])
+            known = {index: step for index, step in enumerate(steps) if step}
+            self._waits[slot.busy] = known
+        return known
+
+    def _disk_share(self, name: str) -> float:
+        """Return the share of a subject in the requests under way; 1 where there are too few."""
+        if self._all_disk < _LEAST_DISK_NS:
+            return 1.0
+        return self._disk.get(name, 0) / self._all_disk

@@ -1,0 +1,125 @@
+"""The columns of the ledger: which subjects and pairs are displayed, and their counters."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Generic, TypeVar
+
+from reveal_collector.ledger.accounts import FIXED, KERNEL_METRICS, METRICS, Interval
+from reveal_collector.ledger.slots import Slot
+from reveal_collector.readers.textfile import channel
+from reveal_collector.subjects.stable_selection import StableSelection
+from reveal_contract import ledger
+from reveal_contract.channels import Channel
+from reveal_contract.ledger import RESOLUTION_NS, Pair
+
+MOST_SUBJECTS, MOST_PAIRS = 32, 48
+_MARGIN = 0.01  # CPUs that one must use, or take, more than another to replace it
+_LEAST_PAIR = 0.001  # of a CPU: to be displayed
+_COUNTS = frozenset((ledger.WAITS, *ledger.LONG_WAITS.values()))
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+class _Sums(Generic[Key]):
+    """Counters that never fall: corrections of earlier increments are deducted from later ones."""
+
+    def __init__(self) -> None:
+        self._exact: dict[Key, list[int]] = {}
+        self._displayed: dict[Key, list[int]] = {}
+
+    def add(self, key: Key, increments: Sequence[int]) -> None:
+        exact = self._exact.setdefault(key, [0] * len(increments))
+        displayed = self._displayed.setdefault(key, [0] * len(increments))
+        for index, increment in enumerate(increments):
+            exact[index] += increment
+            displayed[index] = max(displayed[index], exact[index])
+
+    def values(self, key: Key) -> list[int]:
+        return self._displayed.get(key, [])
+
+    def keep(self, keys: Iterable[Key]) -> None:
+        kept = set(keys)
+        self._exact = {key: sums for key, sums in self._exact.items() if key in kept}
+        self._displayed = {key: sums for key, sums in self._displayed.items() if key in kept}
+
+
+class DisplayedSubjects:
+    """Counters of the largest subjects and pairs, as columns that seldom change."""
+
+    def __init__(self) -> None:
+        self.channels: tuple[Channel, ...] = _channels((), ())
+        self.uses: Mapping[str, float] = {}  # CPUs that all subjects desired, by name
+        self._subjects: StableSelection[str] = StableSelection(MOST_SUBJECTS, _MARGIN, name=str)
+        self._pairs: StableSelection[Pair] = StableSelection(MOST_PAIRS, _MARGIN, name=tuple)
+        self._names: list[str] = []
+        self._displayed_pairs: list[Pair] = []
+        self._sums: _Sums[str] = _Sums()
+        self._lost: _Sums[Pair] = _Sums()
+
+    def update(self, interval: Interval, slots: Sequence[Slot], now: float) -> bool:
+        """Add what happened in an interval; return whether the columns changed."""
+        self.uses = {slot.name: interval.desired_cpus(slot) for slot in slots}
+        names = sorted(self._subjects.update(self.uses, now))
+        displayed = set(names)
+        lost: dict[Pair, tuple[int, int]] = {}
+        for slot in FIXED:
+            self._add(interval, slot)
+        for slot in slots:
+            if slot.name in displayed:
+                self._add(interval, slot)
+                lost |= interval.pairs(slot)
+        pairs = self._choose_pairs(lost, displayed, interval.elapsed_ns, now)
+        for pair in pairs:
+            self._lost.add(pair, lost.get(pair, (0, 0)))
+        if names == self._names and pairs == self._displayed_pairs:
+            return False
+        self._names, self._displayed_pairs = names, pairs
+        self._sums.keep((*names, *(slot.name for slot in FIXED)))
+        self._lost.keep(pairs)
+        self.channels = _channels(names, pairs)
+        return True
+
+    def values(self) -> list[int]:
+        """Return the counters in the order of the channels."""
+        row = self._row(ledger.OTHER, METRICS) + self._row(ledger.KERNEL, KERNEL_METRICS)
+        for name in self._names:
+            row += self._row(name, METRICS)
+        for pair in self._displayed_pairs:
+            row += [ns // RESOLUTION_NS for ns in self._lost.values(pair)]
+        return row
+
+    def _add(self, interval: Interval, slot: Slot) -> None:
+        counters = interval.counters(slot)
+        metrics = KERNEL_METRICS if slot.name == ledger.KERNEL else METRICS
+        self._sums.add(slot.name, [counters[metric] for metric in metrics])
+
+    def _choose_pairs(
+        self, lost: Mapping[Pair, tuple[int, int]], displayed: set[str], elapsed_ns: int, now: float
+    ) -> list[Pair]:
+        """Return the largest pairs of the displayed victims, in order."""
+        rates = {pair: sum(ns) / max(elapsed_ns, 1) for pair, ns in lost.items()}
+        # one that lost nothing in this second stays until its place is needed
+        kept = {pair: 0.0 for pair in self._displayed_pairs if pair.victim in displayed}
+        entering = [pair for pair, rate in rates.items() if rate >= _LEAST_PAIR]
+        return sorted(self._pairs.update(kept | rates, now, entering))
+
+    def _row(self, name: str, metrics: Sequence[str]) -> list[int]:
+        values = self._sums.values(name) or [0] * len(metrics)
+        return [
+            value if metric in _COUNTS else value // RESOLUTION_NS
+            for metric, value in zip(metrics, values, strict=True)
+        ]
+
+
+def _channels(names: Sequence[str], pairs: Sequence[Pair]) -> tuple[Channel, ...]:
+    rows = [(ledger.OTHER, METRICS), (ledger.KERNEL, KERNEL_METRICS)]
+    rows += [(name, METRICS) for name in names]
+    return (
+        *(_channel(metric, name) for name, metrics in rows for metric in metrics),
+        *(_channel(metric, pair.instance) for pair in pairs for metric in ledger.PAIRS),
+    )
+
+
+def _channel(metric: str, instance: str) -> Channel:
+    return channel(metric, instance, 1.0 if metric in _COUNTS else RESOLUTION_NS)

@@ -1,0 +1,31 @@
+"""Budget of the ledger's programs: more than 1 % of the host is too much."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from reveal_contract.time_units import NS_PER_SECOND
+
+LIMIT = 0.01  # of the CPU time of the host
+_WINDOW_NS = 10 * NS_PER_SECOND
+
+
+class CostGuard:
+    """Compares the cost of the programs over about ten seconds with the limit."""
+
+    def __init__(self, cpus: int, limit: float = LIMIT, window_ns: int = _WINDOW_NS) -> None:
+        self.share = 0.0
+        self._cpus, self._limit, self._window_ns = cpus, limit, window_ns
+        self._readings: deque[tuple[int, int]] = deque()
+
+    def is_exceeded(self, now_ns: int, cost_ns: int) -> bool:
+        """Return whether the programs took more than the limit, after a reading of their cost."""
+        readings = self._readings
+        readings.append((now_ns, cost_ns))
+        while len(readings) > 2 and now_ns - readings[1][0] >= self._window_ns:
+            readings.popleft()
+        elapsed = now_ns - readings[0][0]
+        if elapsed < self._window_ns:
+            return False
+        self.share = (cost_ns - readings[0][1]) / elapsed / self._cpus
+        return self.share > self._limit

@@ -1,0 +1,288 @@
+"""The BPF programs of the ledger on the running kernel, with real processes in real cgroups."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from reveal_collector import native
+from reveal_collector.devices.cpu_topology import cpu_list
+from reveal_collector.ledger.names import hierarchy_of
+from reveal_collector.ledger.programs import Extent, Programs, State, Totals
+from reveal_collector.readers.source import Roots
+from reveal_collector.subjects.cgroup_files import hierarchies
+from support.ledger_host import bpf_descriptors, why_not
+from support.polling import wait_until
+
+ROOTS = Roots()
+SECOND = 1_000_000_000
+PARTS = [state for state in State if state not in (State.ALIVE, State.DISK)]
+
+
+pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not() or "runs here")
+
+
+class Subject:
+    """A cgroup with a slot of its own."""
+
+    def __init__(self, slot: int, *trees: Path) -> None:
+        self.slot = slot
+        self.folders = [tree / f"reveal-ledger-test-{os.getpid()}-{slot}" for tree in trees]
+        for folder in self.folders:
+            folder.mkdir()
+        self._processes: list[subprocess.Popen[bytes]] = []
+
+    @property
+    def key(self) -> int:
+        return self.folders[0].stat().st_ino
+
+    def start(self, *command: str, cpu: int | None = None) -> subprocess.Popen[bytes]:
+        def enter() -> None:
+            for folder in self.folders:
+                (folder / "cgroup.procs").write_text(str(os.getpid()))
+            if cpu is not None:
+                os.sched_setaffinity(0, {cpu})
+
+        process = subprocess.Popen(command, preexec_fn=enter)  # noqa: PLW1509 - one thread
+        self._processes.append(process)
+        return process
+
+    def spin(self, seconds: float, cpu: int | None = None) -> subprocess.Popen[bytes]:
+        """Start a process that ends after so much CPU time."""
+        code = f"import time\nwhile time.process_time() < {seconds}: pass"
+        return self.start(sys.executable, "-S", "-c", code, cpu=cpu)
+
+    def remove(self) -> None:
+        for process in self._processes:
+            process.kill()
+            process.wait()
+        for folder in self.folders:
+            wait_until(lambda folder=folder: _removed(folder))
+
+
+def _removed(folder: Path) -> bool:
+    try:
+        folder.rmdir()
+    except OSError:
+        return False
+    return True
+
+
+class Live:
+    """The attached programs with two named subjects."""
+
+    def __init__(self) -> None:
+        trees = hierarchies(ROOTS.cgroup)
+        hierarchy, tree = hierarchy_of(trees)
+        library = native.load().library
+        assert library is not None and tree is not None
+        also = [trees["cpu"]] if "cpu" in trees and trees["cpu"] != tree else []
+        cpus = 1 + max(cpu_list((ROOTS.sys / "devices/system/cpu/possible").read_text()))
+        self.programs = Programs(library, cpus, hierarchy, tree.stat().st_ino)
+        self.a, self.b = Subject(3, tree, *also), Subject(4, tree, *also)
+        for subject in (self.a, self.b):
+            self.programs.name(subject.key, subject.slot, subject.slot)
+        self.programs.attach()
+
+    def read(self) -> Totals:
+        return self.programs.read(Extent(8, 8))
+
+    def close(self) -> None:
+        self.a.remove()
+        self.b.remove()
+        self.programs.close()
+
+
+@pytest.fixture
+def live() -> Iterator[Live]:
+    started = Live()
+    yield started
+    started.close()
+
+
+def spent(totals: Totals, subject: Subject, state: State) -> float:
+    return float(totals.spent[subject.slot][state]) / SECOND
+
+
+def check_sum(totals: Totals, subject: Subject) -> None:
+    """The parts add up to the lives of the threads."""
+    parts = sum(spent(totals, subject, state) for state in PARTS)
+    assert parts == pytest.approx(spent(totals, subject, State.ALIVE), rel=0.01)
+
+
+def test_two_subjects_share_a_cpu(live: Live) -> None:
+    """Each one's waits are those while the other ran, or its own second thread."""
+    workers = [live.a.spin(0.3, cpu=0), live.a.spin(0.3, cpu=0), live.b.spin(0.3, cpu=0)]
+    for worker in workers:
+        assert worker.wait(60) == 0
+    now = live.read()
+    assert spent(now, live.a, State.RUN) == pytest.approx(0.6, abs=0.2)
+    assert spent(now, live.b, State.RUN) == pytest.approx(0.3, abs=0.1)
+    for subject in (live.a, live.b):
+        check_sum(now, subject)
+        row = sum(now.waited[subject.slot]) / SECOND
+        assert row == pytest.approx(spent(now, subject, State.WAIT), abs=0.02)
+    by_a = now.waited[live.b.slot][live.a.slot] / SECOND
+    by_b = now.waited[live.a.slot][live.b.slot] / SECOND
+    by_itself = now.waited[live.a.slot][live.a.slot] / SECOND
+    assert by_a > 0.1
+    assert by_b > 0.1
+    assert by_itself > 0.1
+    assert now.waited[live.b.slot][live.b.slot] / SECOND < 0.05
+
+
+def test_run_time_is_that_of_the_kernel(live: Live) -> None:
+    assert live.a.spin(0.4).wait(60) == 0
+    counted = spent(live.read(), live.a, State.RUN) + spent(live.read(), live.a, State.IRQ)
+    assert counted == pytest.approx(_cpu_time(live.a.folders[0]), abs=0.02)
+
+
+def _cpu_time(folder: Path) -> float:
+    if (folder / "cpuacct.usage").exists():
+        return int((folder / "cpuacct.usage").read_text()) / SECOND
+    return int((folder / "cpu.stat").read_text().split()[1]) / 1e6
+
+
+def test_short_lived_processes_leave_nothing_behind(live: Live) -> None:
+    """Some switches are not reported: no thread may stay in a state for ever."""
+    loop = "i=0; while [ $i -lt 1500 ]; do /bin/true & i=$((i+1)); [ $((i%20)) = 0 ] && wait; done"
+    assert live.a.start("/bin/sh", "-c", f"{loop}; wait").wait(120) == 0
+
+    def is_empty() -> bool:
+        first, second = live.read(), live.read()
+        changed = [second.spent[3][state] - first.spent[3][state] for state in State]
+        return second.threads[3] == 0 and not any(changed)
+
+    wait_until(is_empty)
+    check_sum(live.read(), live.a)
+    assert live.read().waits[3][0] >= 1500
+
+
+def test_a_stopped_process_is_stopped_while_it_lasts(live: Live) -> None:
+    process = live.a.start("/bin/sleep", "100")
+    process.send_signal(signal.SIGSTOP)
+    wait_until(lambda: spent(live.read(), live.a, State.STOPPED) > 0.05)
+    process.send_signal(signal.SIGCONT)
+    before = spent(live.read(), live.a, State.SLEEP)
+    wait_until(lambda: spent(live.read(), live.a, State.SLEEP) > before + 0.05)
+    check_sum(live.read(), live.a)
+
+
+def test_a_sleeper_moves_to_a_subject_that_is_named_later(live: Live) -> None:
+    live.programs.forget(live.a.key)
+    live.programs.raise_generation()
+    live.a.start("/bin/sleep", "100")
+    wait_until(lambda: _is_asleep(live.a))
+    assert live.read().threads[live.a.slot] == 0
+    live.programs.name(live.a.key, live.a.slot, live.a.slot)
+    live.programs.raise_generation()
+    live.programs.walk_threads()
+    assert live.read().threads[live.a.slot] == 1
+    wait_until(lambda: spent(live.read(), live.a, State.SLEEP) > 0.02)
+    check_sum(live.read(), live.a)
+
+
+def _is_asleep(subject: Subject) -> bool:
+    pids = (subject.folders[0] / "cgroup.procs").read_text().split()
+    stats = [Path(f"/proc/{pid}/stat").read_text() for pid in pids]
+    return bool(stats) and all("(sleep) S" in stat for stat in stats)
+
+
+def test_a_child_cgroup_belongs_to_its_subject(live: Live) -> None:
+    """Also one that nobody has seen: the programs look at the cgroups above."""
+    inner = live.a.folders[0] / "inner"
+    inner.mkdir()
+    process = live.a.start("/bin/sleep", "100")
+    (inner / "cgroup.procs").write_text(str(process.pid))
+    spinner = live.a.start(
+        "/bin/sh",
+        "-c",
+        f"echo $$ > {inner}/cgroup.procs; i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done",
+    )
+    assert spinner.wait(60) == 0
+    assert spent(live.read(), live.a, State.RUN) > 0.01
+    process.kill()
+    process.wait()
+    wait_until(lambda: _removed(inner))
+
+
+def test_a_quota_is_not_a_neighbor(live: Live) -> None:
+    folder = live.a.folders[-1]
+    if (folder / "cpu.cfs_quota_us").exists():
+        (folder / "cpu.cfs_quota_us").write_text("20000")
+    elif (folder / "cpu.max").exists():
+        (folder / "cpu.max").write_text("20000 100000")
+    else:
+        pytest.skip("cgroups have no CPU quota here")
+    assert live.a.spin(0.15).wait(60) == 0
+    now = live.read()
+    assert spent(now, live.a, State.THROTTLED) > 0.2
+    check_sum(now, live.a)
+
+
+VFORK = """
+#include <unistd.h>
+int main(void) { if (vfork() == 0) { usleep(300000); _exit(0); } return 0; }
+"""
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+def test_a_parent_of_vfork_waits_killably(live: Live, tmp_path: Path) -> None:
+    (tmp_path / "v.c").write_text(VFORK)
+    subprocess.run(["cc", "-w", "-o", tmp_path / "v", tmp_path / "v.c"], check=True)
+    assert live.a.start(str(tmp_path / "v")).wait(60) == 0
+    now = live.read()
+    assert spent(now, live.a, State.KILLABLE) > 0.25
+    assert spent(now, live.a, State.LOCKED) + spent(now, live.a, State.IO) < 0.1
+
+
+def test_soft_interrupts_of_loopback_are_those_of_the_sender(live: Live) -> None:
+    receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    receiver.bind(("127.0.0.1", 0))
+    code = (
+        "import socket, time\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
+        f"while time.process_time() < .3: s.sendto(b'x' * 900, {receiver.getsockname()})"
+    )
+    bystander = live.b.spin(0.3)
+    assert live.a.start(sys.executable, "-S", "-c", code).wait(60) == 0
+    assert bystander.wait(60) == 0
+    receiver.close()
+    now = live.read()
+    assert spent(now, live.a, State.IRQ) > 0.02
+    assert spent(now, live.b, State.IRQ) < spent(now, live.a, State.IRQ) / 2
+
+
+def test_reads_of_a_disk_are_requests_of_the_reader(live: Live, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    with file.open("wb") as output:
+        for _ in range(64):
+            output.write(os.urandom(1 << 20))
+        output.flush()
+        os.fsync(output.fileno())
+        os.posix_fadvise(output.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    assert (
+        live.a.start("/bin/dd", f"if={file}", "of=/dev/null", "bs=1M", "status=none").wait(60) == 0
+    )
+    now = live.read()
+    if spent(now, live.a, State.IO) < 0.001:
+        pytest.skip("the file is on no disk that requests wait for")
+    assert spent(now, live.a, State.DISK) > 0
+    check_sum(now, live.a)
+
+
+def test_closing_detaches_everything() -> None:
+    before = bpf_descriptors()
+    started = Live()
+    assert bpf_descriptors() > before + 20
+    started.close()
+    assert bpf_descriptors() == before
+    with pytest.raises(OSError, match="closed"):
+        started.programs.take_unnamed()
