@@ -7,9 +7,9 @@ bench/heartbeat.py --record DIR     as root, ten minutes: training loops of nump
 bench/heartbeat.py --replay DIR     judges a recording again
 bench/heartbeat.py --healthy DIR    of recordings of the fault bench: false locks, slowdowns
 bench/heartbeat.py --synthetic N    synthetic jobs with known steps: N slowdowns of 3 to 200 %, half
-                                    of them with gaps, N/4 restarts, N/10 on a node of 40 subjects,
-                                    and N/40 hours of healthy jobs whose steps scatter by up to 5 %
-                                    (--seed: other jobs)
+                                    of them with gaps, N/4 restarts, N/5 on a node of 40 subjects,
+                                    and N/20 hours of healthy jobs whose steps scatter by up to 5 %
+                                    (--seeds: other jobs, as many for each seed)
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--replay", type=Path, metavar="DIR")
     parser.add_argument("--healthy", type=Path, metavar="DIR", nargs="*", default=[])
     parser.add_argument("--synthetic", type=int, metavar="N")
-    parser.add_argument("--seed", type=int, default=0, metavar="SEED")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0], metavar="SEED")
     parser.add_argument("--scratch", type=Path, default=Path("/var/tmp"), metavar="DIR")
     parser.add_argument("--seconds", type=float, help="record for no longer")
     asked = parser.parse_args(argv)
@@ -62,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if asked.replay:
             _replay(asked.replay, asked.healthy)
         elif asked.synthetic:
-            _synthetic(asked.synthetic, asked.seed)
+            _synthetic(asked.synthetic, asked.seeds)
         elif asked.healthy:
             for line in _healthy(asked.healthy):
                 print(line)
@@ -95,20 +95,24 @@ def _replay(directory: Path, healthy: Sequence[Path]) -> None:
     report("heartbeat", rows, windows=windows, updates=[asdict(item) for item in played.updates])
 
 
-def _synthetic(count: int, seed: int) -> None:
-    scenarios = [
-        *synthetic.slowdowns(count, 4 * seed),
-        *synthetic.restarts(count // 4, 4 * seed + 1),
-        *synthetic.among_subjects(count // 10, 4 * seed + 2),
-    ]
-    outcomes = [synthetic.played(scenario) for scenario in scenarios]
-    hours = count / 40
-    calm = [synthetic.played(scenario) for scenario in synthetic.healthy(hours, 4 * seed + 3)]
+def _synthetic(count: int, seeds: Sequence[int]) -> None:
+    hours = count / 20
+    scenarios = [each for seed in seeds for each in _slowed(count, seed)]
+    healthy = [each for seed in seeds for each in synthetic.healthy(hours, 4 * seed + 3)]
+    outcomes, calm = synthetic.all_played(scenarios), synthetic.all_played(healthy)
     false = sum(len(outcome.opened) for outcome in calm)
+    hours *= len(seeds)
     report(
-        "heartbeat_synthetic", synthetic.rows(outcomes), seed=seed, healthy_hours=hours, false=false
-    )
+        "heartbeat_synthetic", synthetic.rows(outcomes),
+        seeds=list(seeds), healthy_hours=hours, false=false,
+    )  # fmt: skip
     print(f"healthy jobs: {false} slowdowns in {hours:g} h")
+
+
+def _slowed(count: int, seed: int) -> Iterator[synthetic.Scenario]:
+    yield from synthetic.slowdowns(count, 4 * seed)
+    yield from synthetic.restarts(count // 4, 4 * seed + 1)
+    yield from synthetic.among_subjects(count // 5, 4 * seed + 2)
 
 
 def _judged(

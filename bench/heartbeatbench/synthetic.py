@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -14,7 +15,7 @@ from reveal_contract.channels import ChannelTable
 from reveal_contract.finding import FindingChange, FindingUpdate, Impact
 from reveal_contract.time_units import NS_PER_SECOND
 from reveal_contract.wire import Message
-from support.heartbeat_nodes import JOB, HeartbeatNode, Job
+from support.heartbeat_nodes import JOB, HeartbeatNode, Job, Longer
 
 SIZES = (3, 5, 10, 20, 40, 70, 75, 100, 150, 200)  # percent
 _PERIODS = (0.137, 0.31, 0.463, 0.77, 1.03, 1.61, 2.3, 3.1, 5.3)
@@ -134,6 +135,12 @@ def healthy(hours: float, seed: int = 3) -> Iterator[Scenario]:
         seconds, number = seconds + 600, number + 1
 
 
+def all_played(scenarios: Iterable[Scenario]) -> list[Outcome]:
+    """Return what was reported of each scenario; they are played in one process a CPU."""
+    with ProcessPoolExecutor() as pool:
+        return list(pool.map(played, scenarios))
+
+
 def played(scenario: Scenario) -> Outcome:
     """Return what was reported of a scenario."""
     outcome = Outcome(scenario)
@@ -185,7 +192,7 @@ def _job(
 
 
 def _slower(job: Job, percent: float, onset: float) -> Job:
-    return replace(job, slower=lambda second: 1 + percent / 100 * (second >= onset))
+    return replace(job, slower=Longer(percent, onset))
 
 
 def rows(outcomes: Sequence[Outcome]) -> list[dict[str, str | float]]:

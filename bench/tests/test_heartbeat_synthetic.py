@@ -74,3 +74,9 @@ def test_slowdowns_of_other_subjects_are_counted_apart() -> None:
 def test_a_seed_makes_other_jobs() -> None:
     jobs = [next(synthetic.slowdowns(1, seed)).job.period for seed in (0, 1)]
     assert jobs[0] != jobs[1]
+
+
+def test_scenarios_are_played_in_their_order_in_several_processes() -> None:
+    scenarios = [replace(each, seconds=20) for each in synthetic.slowdowns(3)]
+    outcomes = synthetic.all_played(scenarios)
+    assert [outcome.scenario for outcome in outcomes] == scenarios

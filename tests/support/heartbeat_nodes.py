@@ -25,6 +25,21 @@ class CpuUser(Protocol):
         """CPU time used in each sample, in s."""
 
 
+def _unchanged(_: float) -> float:
+    return 1.0
+
+
+@dataclass(frozen=True)
+class Longer:
+    """Factor of a step: it takes ``percent`` longer from ``onset`` s on."""
+
+    percent: float
+    onset: float
+
+    def __call__(self, second: float) -> float:
+        return 1 + self.percent / 100 * (second >= self.onset)
+
+
 @dataclass(frozen=True)
 class Job:
     """Steps of ``period`` s, busy for ``duty`` of each, that differ by ``jitter`` of themselves.
@@ -39,7 +54,7 @@ class Job:
     period: float
     duty: float = 0.4
     jitter: float = 0.03
-    slower: Callable[[float], float] = lambda _: 1.0
+    slower: Callable[[float], float] = _unchanged
     evaluates: float = 25.0
     seed: int = 0
     parts: int = 1

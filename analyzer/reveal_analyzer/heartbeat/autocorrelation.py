@@ -1,7 +1,9 @@
-"""Long steps: the period at the highest autocorrelation near the known one.
+"""Long steps: the lag at which a counter repeats itself, where it does.
 
-A step longer than 2.5 s has too few periods for its phase.  The summed autocorrelation of the
-counters has a peak at the step's length and another at twice that, which is twice as exact.
+A step longer than 1.25 s has too few periods for its phase.  The autocorrelation of the counters
+has a peak at the step's length.  An evaluation, a checkpoint or a stall within the window moves
+that peak: what is before it and after it does not repeat at this lag.  The products are therefore
+summed over stretches of one step, and stretches that do not match what follows are left out.
 """
 
 from __future__ import annotations
@@ -9,56 +11,121 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from reveal_analyzer.arrays import Floats
 from reveal_analyzer.heartbeat.comb import clipped, parabola_peak
 
-_MOST_RATIO = 1.4  # of the known lag, in both directions
+_NEAR = 0.15  # of the lag: single steps scatter by less
+_SAMPLES = 25  # a step, at least: more make the lag no more exact
+_STRETCHES = 4  # begin in each step
+_MATCHES = 0.4  # of the median height: a stretch that matches what follows it
+_SAME = 0.05  # of a lag: the height of its peak is searched so near
+_LEAST_SAMPLES = 8  # in a step, to see its peak
 _TINY = 1e-12
 
 
 def periods(
-    channels: Sequence[Floats], rate: float, period: float, windows: tuple[int, ...]
+    channels: Sequence[Floats],
+    rate: float,
+    period: float,
+    windows: tuple[int, ...],
+    reach: float,
 ) -> dict[int, float]:
-    """Return the period (s) near ``period`` over each window (s) that the last values fill."""
+    """Return the period (s) over each window (s) that the last values fill.
+
+    It is searched up to ``reach`` times the known one, in both directions.
+    """
+    size = max(1, int(rate * period / _SAMPLES))
+    coarse, rate = [_summed(channel, size) for channel in channels], rate / size
     found = {}
     for window in windows:
         count = int(window * rate)
-        parts = [channel[-count:] for channel in channels if len(channel) >= count]
+        parts = [_normalized(channel[-count:]) for channel in coarse if len(channel) >= count]
         if not parts:
             continue
         summed = sum((_autocorrelation(part) for part in parts), np.zeros(count))
-        lag = _peak_lag(summed, rate * period)
+        lag = _peak_lag(summed, rate * period, reach)
         if lag is not None:
-            found[window] = lag / rate
+            found[window] = _matching_lag(parts, lag) / rate
     return found
+
+
+def repeats_better(values: Floats, rate: float, period: float, than: float) -> bool:
+    """Return whether a counter repeats itself more exactly after one period (s) than another.
+
+    It is true of counters that are read too rarely to tell.
+    """
+    if rate * than < _LEAST_SAMPLES:
+        return True
+    correlation = _autocorrelation(_normalized(values))
+    return _height(correlation, rate * period) > _height(correlation, rate * than)
+
+
+def _height(correlation: Floats, lag: float) -> float:
+    near = correlation[int(lag * (1 - _SAME)) : int(lag * (1 + _SAME)) + 2]
+    return float(near.max(initial=0.0))
+
+
+def _summed(values: Floats, size: int) -> Floats:
+    """Return the sums of each ``size`` values, the last at the end."""
+    whole: Floats = values[len(values) % size :].reshape(-1, size).sum(axis=1)
+    return whole
+
+
+def _normalized(values: Floats) -> Floats:
+    """Return the values without outliers, with a mean of 0 and squares that sum up to 1."""
+    off = clipped(values)
+    off -= off.mean()
+    unit: Floats = off / np.sqrt(np.dot(off, off) + _TINY)
+    return unit
 
 
 def _autocorrelation(values: Floats) -> Floats:
     """Return the unbiased autocorrelation by lag; 1 at lag 0."""
     count = len(values)
-    off = clipped(values)
-    transformed = np.fft.rfft(off - off.mean(), 1 << (2 * count - 1).bit_length())
+    transformed = np.fft.rfft(values, 1 << (2 * count - 1).bit_length())
     raw = np.fft.irfft(transformed * transformed.conj())[:count]
-    unbiased: Floats = raw / (raw[0] + _TINY) * count / (count - np.arange(count))
+    unbiased: Floats = raw * count / (count - np.arange(count))
     return unbiased
 
 
-def _peak_lag(correlation: Floats, lag: float) -> float | None:
+def _peak_lag(correlation: Floats, lag: float, reach: float) -> int | None:
     """Return the lag of the highest value near ``lag``, in samples."""
-    low, high = int(lag / _MOST_RATIO), int(lag * _MOST_RATIO) + 1
+    low, high = int(lag / reach), int(lag * reach) + 1
     if low < 1 or high >= len(correlation):
         return None
     index = low + int(np.argmax(correlation[low:high]))
     # a maximum at the edge belongs to a peak outside
-    if not low < index < high - 1:
-        return None
-    once = parabola_peak(correlation[index - 1 : index + 2], index)
-    # the second peak needs enough values behind its lag
-    if 2.2 * once >= 0.6 * len(correlation):
-        return once
-    low, high = int(1.9 * once), int(2.1 * once) + 2
-    index = low + int(np.argmax(correlation[low:high]))
-    if not low < index < high - 1:
-        return once
-    return parabola_peak(correlation[index - 1 : index + 2], index) / 2
+    return index if low < index < high - 1 else None
+
+
+def _matching_lag(parts: Sequence[Floats], lag: int) -> float:
+    """Return the lag near one at which the stretches repeat that match what follows them."""
+    reach = int(_NEAR * lag) + 1
+    low, high = max(1, lag - reach), lag + reach
+    products = sum(_products(part, low, high) for part in parts)
+    heights = _sums(products, lag)
+    if not heights.size:
+        return float(lag)
+    best = heights.max(axis=0)
+    total = heights[:, best > _MATCHES * np.median(best)].sum(axis=1)
+    index = int(np.argmax(total))
+    if not 0 < index < len(total) - 1:
+        return float(lag)
+    return parabola_peak(total[index - 1 : index + 2], low + index)
+
+
+def _products(values: Floats, low: int, high: int) -> Floats:
+    """Return by lag and time the products of values that are this lag apart."""
+    count = len(values) - high
+    shifted = sliding_window_view(values[low:], count)[: high - low + 1]
+    products: Floats = shifted * values[:count]
+    return products
+
+
+def _sums(products: Floats, size: int) -> Floats:
+    """Return the sums over stretches of ``size`` values, some of which begin in each step."""
+    running = np.cumsum(products, axis=1)
+    sums: Floats = (running[:, size:] - running[:, :-size])[:, :: max(1, size // _STRETCHES)]
+    return sums

@@ -21,7 +21,7 @@ WINDOWS = (10, 30, 60)
 REFERENCE_S = 120
 LEAST_SCATTER = 0.5  # percent: least scatter for the width of an interval
 _CERTAIN_S = 60  # seconds after which a reference is exact enough to tell a timer
-_TIMER_SCATTER = 0.3  # percent: a smaller scatter is that of a timer, not of a computation
+_TIMER_SCATTER = 0.2  # percent: a smaller scatter is that of a timer, not of a computation
 _MOST_WORK = 1.5  # times the work a second of the reference: a job that does more is not slowed
 
 

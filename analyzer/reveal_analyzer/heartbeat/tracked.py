@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from reveal_analyzer.heartbeat import comb, phase
+from reveal_analyzer.arrays import Floats
+from reveal_analyzer.heartbeat import autocorrelation, comb, phase
 from reveal_analyzer.heartbeat.acquisition import LEAST_S, RhythmLock
 from reveal_analyzer.heartbeat.guards import LEAST_STEPS_KNOWN, is_alias, steps_fit
 from reveal_analyzer.heartbeat.presence import Presence, PresenceCheck
@@ -16,7 +17,8 @@ from reveal_analyzer.heartbeat.ring import SPAN_S, RingBuffer
 from reveal_analyzer.state.records import restore_record, save_record
 from reveal_analyzer.state.tree import StateError, StateTree, flag, number, section
 
-LONG_PERIOD_S = 2.5  # a longer step has too few periods for its phase
+LONG_PERIOD_S = 1.25  # a longer step has too few periods for its phase
+_NEAR, _NEAR_WHOLE = 1.4, 1.1  # of the period: where a longer step is searched
 _SHOWS = 0.4  # of the strength of the lock: needed to believe a slowdown
 _AGREEING, _SAME_PERIOD = 3, 0.05  # checks that find the same whole step
 _BELOW = 0.9  # of the frequency of the smaller step: the lines below are of the whole step alone
@@ -70,11 +72,16 @@ class TrackedRhythm:
 
     @property
     def is_by_phase(self) -> bool:
-        """Whether the period is read from the phase.
+        """Whether the period is read from the phase, else from the autocorrelation."""
+        return self.period <= LONG_PERIOD_S
 
-        The autocorrelation of a whole step peaks at multiples of its smaller steps, too.
-        """
-        return self.is_whole or self.period <= LONG_PERIOD_S
+    def periods(self, channels: Sequence[Floats], rate: int) -> dict[int, float]:
+        """Return the period over each window that the values fill; the first channel is its own."""
+        if self.is_by_phase:
+            return phase.periods(channels[0], rate, self.period, self.windows)
+        # the autocorrelation of a whole step peaks at multiples of its smaller steps, too
+        reach = _NEAR_WHOLE if self.is_whole else _NEAR
+        return autocorrelation.periods(channels, rate, self.period, self.windows, reach)
 
     def save(self) -> StateTree:
         """Return the lock, the period and the reference; checks of the last seconds start again."""
@@ -126,7 +133,9 @@ class TrackedRhythm:
         presence = self.presence.check(
             comb.spectrum(values, ring.rate), self.period, self.reference, is_whole=self.is_whole
         )
-        if presence is Presence.MOVED:
+        if presence is Presence.MOVED and self._has_moved(
+            self.presence.moved_to, values, ring.rate
+        ):
             self._move(self.presence.moved_to, ring)
         return presence is not Presence.LOST
 
@@ -136,12 +145,17 @@ class TrackedRhythm:
         A minute that holds two rhythms has a common multiple of both, which is no step.
         """
         values = ring.last()
-        if values is None or ring.seconds < SPAN_S or self.settled_s < SPAN_S:
+        is_settled = self.settled_s >= SPAN_S and self.presence.is_certain
+        if values is None or ring.seconds < SPAN_S or not is_settled:
             return
         spectrum = comb.spectrum(values, ring.rate)
         fit = comb.slower_fit(spectrum, self.period)
         # short bursts have overtones beyond the sampling, whose aliases are a slow comb
         if fit is None or is_alias(spectrum, fit.period, _BELOW / self.period):
+            return
+        # some of its parts repeat themselves, too, but less exactly than all of them
+        fewer = fit.period - self.period
+        if not autocorrelation.repeats_better(values, ring.rate, fit.period, fewer):
             return
         self.whole_periods.append(fit.period)
         same = [p for p in self.whole_periods if abs(p / fit.period - 1) < _SAME_PERIOD]
@@ -154,13 +168,23 @@ class TrackedRhythm:
         """Learn a new reference, at once from the seconds that are in the ring."""
         self.reference = StepReference()
         values = ring.last(ring.seconds)
-        if values is None or not self.is_by_phase:
+        if values is None:
             return
-        for end in range(WINDOWS[0], ring.seconds + 1):
+        for end in range(self.least_window, ring.seconds + 1):
             before = values[: end * ring.rate]
-            periods = phase.periods(before, ring.rate, self.period, self.windows)
+            periods = self.periods([before], ring.rate)
             near = {w: p for w, p in periods.items() if abs(p / self.period - 1) < _SETTLED}
             self.reference.learn(near, float(before.mean()) * ring.rate)
+
+    def _has_moved(self, period: float, values: Floats, rate: int) -> bool:
+        """Return whether a far rhythm replaces the present one, which is not there any more.
+
+        A minute with an evaluation and a checkpoint holds few long steps between them, whose lines
+        are not clear.
+        """
+        if abs(period / self.period - 1) <= _FAR or self.is_by_phase:
+            return True
+        return autocorrelation.repeats_better(values, rate, period, self.period)
 
     def _move(self, period: float, ring: RingBuffer) -> None:
         before, self.period = self.period, period

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from reveal_analyzer.arrays import Floats
-from reveal_analyzer.heartbeat import autocorrelation, phase
 from reveal_analyzer.heartbeat.acquisition import (
     LEAST_S,
     SEARCH_INTERVAL_S,
@@ -61,12 +60,20 @@ class StepTime:
 
     @property
     def slowest(self) -> WindowReading | None:
-        """The shortest window with a slowdown that no shorter window contradicts."""
-        for reading in self.readings:
-            shorter = (other for other in self.readings if other.window < reading.window)
-            if reading.slower and all(other.percent > reading.level / 2 for other in shorter):
-                return reading
-        return None
+        """The shortest window with a slowdown that neither shorter ones nor the next contradict.
+
+        What a job does now and then disturbs the few steps of one window.  A slowdown lasts, and
+        also begins to show in the next longer window.
+        """
+        return next((r for n, r in enumerate(self.readings) if r.slower and self._agrees(n)), None)
+
+    def _agrees(self, number: int) -> bool:
+        """Return whether the windows beside one, which is slower, show at least half of it."""
+        shorter, level = self.readings[:number], self.readings[number].level
+        longer = self.readings[number + 1 : number + 2]
+        return all(other.percent > level / 2 for other in shorter) and all(
+            other.percent > other.level / 2 for other in longer
+        )
 
 
 @dataclass
@@ -254,14 +261,12 @@ class RhythmTracker:
     def _periods(
         self, tracked: TrackedRhythm, ring: RingBuffer, values: Floats
     ) -> dict[int, float]:
-        if tracked.is_by_phase:
-            return phase.periods(values, ring.rate, tracked.period, tracked.windows)
-        shared = (self._rings[name] for name in tracked.lock.shared if name in self._rings)
-        known = [other.last() for other in shared if other.rate == ring.rate]
-        return autocorrelation.periods(
-            [values for values in known if values is not None],
-            ring.rate, tracked.period, tracked.windows,
-        )  # fmt: skip
+        lock = tracked.lock
+        names = (name for name in lock.shared if name != lock.channel and name in self._rings)
+        shared = (self._rings[name] for name in names)
+        others = [other.last() for other in shared if other.rate == ring.rate]
+        channels = [values, *(other for other in others if other is not None)]
+        return tracked.periods(channels, ring.rate)
 
     def _count_unread(self, tracked: TrackedRhythm, seconds: int) -> None:
         """Count seconds without readable values; values that are missing end no rhythm at once."""

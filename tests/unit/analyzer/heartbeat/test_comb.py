@@ -98,8 +98,8 @@ def test_windows_that_the_values_do_not_fill_are_left_out() -> None:
     values = Job(0.45).clock(20)
     assert set(phase.periods(values, FINE_HZ, 0.45, (10, 30, 60))) == {10}
     assert phase.periods(values[:20], FINE_HZ, 0.45, (10,)) == {}
-    assert autocorrelation.periods([values], FINE_HZ, 5.0, (60,)) == {}
-    assert autocorrelation.periods([], FINE_HZ, 5.0, (60,)) == {}
+    assert autocorrelation.periods([values], FINE_HZ, 5.0, (60,), 1.4) == {}
+    assert autocorrelation.periods([], FINE_HZ, 5.0, (60,), 1.4) == {}
 
 
 @given(st.floats(2.5, 7.0), st.floats(0.05, 0.6), st.floats(0, 0.03), st.integers(0, 99))
@@ -108,7 +108,7 @@ def test_autocorrelation_finds_long_steps(
     period: float, duty: float, jitter: float, seed: int
 ) -> None:
     job = Job(period, duty, jitter, evaluates=0, seed=seed)
-    found = autocorrelation.periods([last_minute(job)], FINE_HZ, period * 1.05, (60,))
+    found = autocorrelation.periods([last_minute(job)], FINE_HZ, period * 1.05, (60,), 1.4)
     assert found[60] == pytest.approx(job.mean_step(30, 90), rel=0.03)
 
 
@@ -116,8 +116,8 @@ def test_channels_that_share_a_rhythm_are_summed() -> None:
     job = Job(5.0, 0.1, 0.01, evaluates=0)
     clear, seed = last_minute(job), np.random.default_rng(1)
     noisy = clear + seed.normal(0, 0.05, clear.size)
-    alone = autocorrelation.periods([noisy], FINE_HZ, 5.0, (60,))[60]
-    both = autocorrelation.periods([noisy, clear], FINE_HZ, 5.0, (60,))[60]
+    alone = autocorrelation.periods([noisy], FINE_HZ, 5.0, (60,), 1.4)[60]
+    both = autocorrelation.periods([noisy, clear], FINE_HZ, 5.0, (60,), 1.4)[60]
     assert abs(both / job.mean_step(30, 90) - 1) <= abs(alone / job.mean_step(30, 90) - 1) + 0.005
 
 
@@ -136,3 +136,20 @@ def test_a_peak_is_within_half_a_step(values: list[float]) -> None:
 
 def test_three_values_on_nearly_a_line_have_no_far_peak() -> None:
     assert comb.parabola_peak(np.array([1.0, 2.0, 3.0 - 1e-12]), 5.0) == 5.5
+
+
+@pytest.mark.parametrize("period", [2.3, 5.3])
+def test_an_evaluation_and_a_checkpoint_in_the_window_move_no_step(period: float) -> None:
+    for seed in range(20):
+        job = Job(period, 0.3, 0.01, evaluates=40, seed=seed, saves=(60, 4))
+        found = autocorrelation.periods([last_minute(job)], FINE_HZ, period, (60,), 1.4)
+        assert found[60] == pytest.approx(job.period, rel=0.012)
+
+
+def test_a_counter_repeats_better_after_a_step_than_after_another_time() -> None:
+    clock = last_minute(Job(3.0, 0.2, 0.02, evaluates=0))
+    assert autocorrelation.repeats_better(clock, FINE_HZ, 3.0, 4.2)
+    assert not autocorrelation.repeats_better(clock, FINE_HZ, 4.2, 3.0)
+    assert not autocorrelation.repeats_better(clock, FINE_HZ, 9.0, 3.0)
+    # too few samples in a step
+    assert autocorrelation.repeats_better(clock, 1, 4.2, 3.0)

@@ -130,6 +130,7 @@ def test_the_level_follows_the_scatter_up_to_1_5_percent() -> None:
 def test_a_job_driven_by_the_clock_is_a_timer_and_a_coincidence_is_not() -> None:
     assert reference_of(0.0002, period=0.2).is_timer()
     assert not reference_of(0.02, period=0.2).is_timer()
+    assert not reference_of(0.002, period=0.2).is_timer()
     assert not reference_of(0.0002, period=0.21).is_timer()
 
 
