@@ -19,6 +19,10 @@ from reveal_analyzer.heartbeat.findings import JobMonitor
 from reveal_analyzer.hypotheses import loader
 from reveal_analyzer.hypotheses.bound_signature import ConditionInputs
 from reveal_analyzer.hypotheses.signature_matcher import Matches, SignatureMatcher
+from reveal_analyzer.ledger.accounts import AccountReader
+from reveal_analyzer.ledger.loss_watch import NOTHING, LossWatch
+from reveal_analyzer.ledger.lost_time import LostTime, lost_time
+from reveal_analyzer.ledger.totals import LedgerTotals
 from reveal_analyzer.live.discards import Discards
 from reveal_analyzer.live.job_starts import JobStarts
 from reveal_analyzer.live.score import OPTIONAL, LiveScore, Scored
@@ -56,7 +60,7 @@ class Status:
     ``warmup_load`` is the mean load during the warm-up: busy CPUs in cores, pressures 0 to 1.
     ``over`` is the score divided by its threshold, by subsystem.  ``changed`` are lines of
     context, never findings.  ``heartbeats`` is a line for each busy job: its step time, or why
-    that cannot be read.
+    that cannot be read.  ``lost_time`` is what each busy subject lost since the beginning.
     """
 
     learning: bool
@@ -65,6 +69,7 @@ class Status:
     over: Mapping[Subsystem, float] = field(default_factory=dict)
     changed: tuple[str, ...] = ()
     heartbeats: tuple[str, ...] = ()
+    lost_time: tuple[LostTime, ...] = ()
 
 
 class NodeAnalyzer:
@@ -94,6 +99,8 @@ class NodeAnalyzer:
         )
         self._deriver = Deriver(leave_out)
         self._signatures = SignatureMatcher(rules)
+        self._accounts, self._losses = AccountReader(), LossWatch(rules)
+        self._lost, self._has_ledger = LedgerTotals(), False
         self._selection = selection
         ignored = selection.excludes(leave_out)
         windows = window_settings(settings)
@@ -203,6 +210,7 @@ class NodeAnalyzer:
             over=self._scored.over,
             changed=changed_lines(second) if second and self._scored.ready else (),
             heartbeats=self._jobs.lines(),
+            lost_time=tuple(lost_time(self._lost)),
         )
 
     def _reset_after_gap(self, message: Message) -> None:
@@ -245,7 +253,9 @@ class NodeAnalyzer:
             this = observed(second, scored, baseline)
             return self._paper.update(second.start_ns, judged, matches, this, self._highest(second))
         over = scored.over if scored.ready else {}
-        verdict = SecondVerdict(second.start_ns, over, matches.sustained, matches.present)
+        verdict = SecondVerdict(
+            second.start_ns, over, matches.sustained, matches.present, self._has_ledger
+        )
         return self._findings.update(verdict, observed(second, scored, baseline))
 
     def _match_signatures(self, second: Second) -> Matches:
@@ -256,7 +266,18 @@ class NodeAnalyzer:
         )
         findings = self._paper or self._findings
         kept = findings.kept_highest(second.plan, highest) if findings.any_open else {}
-        return self._signatures.match(second.plan, inputs, kept)
+        matches = self._signatures.match(second.plan, inputs, kept)
+        losses = self._match_losses(second)
+        return Matches(losses.sustained + matches.sustained, losses.present + matches.present)
+
+    def _match_losses(self, second: Second) -> Matches:
+        """Match the signatures of the ledger, on a node that has one."""
+        accounts = self._accounts.read(second)
+        self._has_ledger = accounts is not None and bool(accounts.subjects)
+        if accounts is None:
+            return NOTHING
+        self._lost.add(accounts)
+        return self._losses.match(accounts, self._live.cpus, second.start_ns)
 
     def _highest(self, second: Second) -> Floats:
         """Return the highest level that was normal for each column; infinite in the warm-up."""

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     import redis
 
     from reveal_analyzer.configuration.feed import FactsFeed
+    from reveal_analyzer.ledger.lost_time import LostTime
     from reveal_analyzer.node import NodeAnalyzer
     from reveal_analyzer.state.codec import SavedState
     from reveal_analyzer.stream.reader import Received, StreamReader
@@ -92,6 +93,7 @@ class ScanState:
     judged: bool = False
     failed: bool = False
     warmup_load: dict[str, float] = field(default_factory=dict)
+    lost_time: tuple[LostTime, ...] = ()
     learned: bytes = b""
     collector: dict[str, Any] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
@@ -242,6 +244,7 @@ class LiveSession:
         status = analyzer.status()
         state.judged = state.judged or not status.learning
         state.warmup_load = dict(status.warmup_load)
+        state.lost_time = status.lost_time
 
     def _keep_learned(self, analyzer: NodeAnalyzer) -> None:
         """Keep what was learned, for the file from which another scan may start."""

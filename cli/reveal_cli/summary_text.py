@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 
 from rich.console import RenderableType
 
+from reveal_analyzer.ledger.lost_time import LostTime
 from reveal_cli.configuration_hints import hint_blocks
 from reveal_cli.errors import DONE, FOUND
 from reveal_cli.findings_table import FindingsTable
+from reveal_cli.lost_time_text import SMALL, largest_share, lost_time_lines
 from reveal_cli.options import format_duration
 from reveal_cli.terminal import grid
 from reveal_contract.finding import Finding, FindingKind, Severity
@@ -22,6 +24,7 @@ _LOADED = 0.3
 class Coverage:
     """What the findings are based on: times in seconds, received and lost slices.
 
+    ``lost_time`` is what the ledger says of each busy subject, empty on a host without one.
     ``recorded`` is true for a recording, which may be of another host.
     """
 
@@ -33,6 +36,7 @@ class Coverage:
     lost: int = 0
     redis_away: float = 0.0
     load: Mapping[str, float] = field(default_factory=dict)
+    lost_time: Sequence[LostTime] = ()
     missing_sources: int = 0
     recorded: bool = False
 
@@ -46,7 +50,8 @@ def summary_blocks(
         blocks += [FindingsTable(findings), ""]
         if remedies := remedies_of(findings):
             blocks += ["What to do", grid(remedies.items(), indent=2), ""]
-    return [*blocks, _verdict(findings, coverage), *_limits(coverage), *hint_blocks(hints)]
+    lost = lost_time_lines(coverage.lost_time)
+    return [*blocks, _verdict(findings, coverage), *lost, *_limits(coverage), *hint_blocks(hints)]
 
 
 def remedies_of(findings: Sequence[Finding]) -> dict[str, str]:
@@ -78,6 +83,8 @@ def _verdict(findings: Sequence[Finding], coverage: Coverage) -> str:
             f"Nothing was judged: the data ended after {format_duration(coverage.watched)}, within"
             f" the {format_duration(coverage.warmup)} in which the baseline is learned."
         )
+    if largest_share(coverage.lost_time) >= SMALL:
+        return f"No finding, but time was lost, see below: {_extent(coverage)}."
     return f"Nothing is wrong, as far as can be seen: {_extent(coverage)}."
 
 

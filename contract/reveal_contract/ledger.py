@@ -43,6 +43,8 @@ PARTS = (*DESIRED, KILLABLE, SLEEP)
 LOST = (WAIT_OTHERS, THROTTLED, IO_OTHERS, MEMORY, IRQ, STOPPED)
 
 LOST_CPU, LOST_DISK = "ledger.lost_cpu", "ledger.lost_disk"
+TAKEN_CPU, TAKEN_DISK = "ledger.taken_cpu", "ledger.taken_disk"  # derived, by culprit
+TAKEN = (TAKEN_CPU, TAKEN_DISK)
 PAIRS = (LOST_CPU, LOST_DISK)  # the largest parts of WAIT_OTHERS and IO_OTHERS, by culprit
 
 WAITS = "ledger.waits"

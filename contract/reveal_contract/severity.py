@@ -11,6 +11,8 @@ from reveal_contract.finding import Severity
 
 # score divided by its threshold
 _HIGH_SCORE, _MEDIUM_SCORE = 4.0, 2.0
+# share of the time that a victim wanted, lost to one culprit
+_CRITICAL_LOSS, _HIGH_LOSS = 0.5, 0.2
 # percent by which the steps of a job take longer
 _CRITICAL_SLOWDOWN, _HIGH_SLOWDOWN, _MEDIUM_SLOWDOWN = 30.0, 15.0, 5.0
 _ALL_DETECTORS, _MOST_DETECTORS = 3, 2  # of the paper
@@ -60,6 +62,13 @@ def of_slowdown(percent: float, *, resumed: bool = False) -> Severity:
     if percent >= _HIGH_SLOWDOWN:
         return Severity.HIGH
     return Severity.MEDIUM if percent >= _MEDIUM_SLOWDOWN else Severity.LOW
+
+
+def of_loss(share: float) -> Severity:
+    """Return the severity of a loss: the share of the wanted time that one culprit took."""
+    if share >= _CRITICAL_LOSS:
+        return Severity.CRITICAL
+    return Severity.HIGH if share >= _HIGH_LOSS else Severity.MEDIUM
 
 
 def of_outlier(ratio: float | None, *, permanent: bool) -> Severity:

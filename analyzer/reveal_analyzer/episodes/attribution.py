@@ -9,6 +9,12 @@ from typing import NamedTuple
 from reveal_analyzer.episodes.claim_text import column_claim, rule_claim
 from reveal_analyzer.episodes.episode import Episode
 from reveal_analyzer.episodes.evidence import evidence, evidence_columns
+from reveal_analyzer.episodes.measured import (
+    loss_note,
+    measured_culprit,
+    measured_match,
+    measured_victims,
+)
 from reveal_analyzer.episodes.trace import Trace
 from reveal_analyzer.hypotheses import choice
 from reveal_analyzer.hypotheses.choice import Cause, EpisodeEvidence
@@ -94,7 +100,12 @@ def finding(record: EpisodeRecord, attribution: Attribution, history: SubjectHis
         score_percent=score,
         confidence_percent=_confidence(record),
         resolved_ns=record.resolved_ns,
-        notes=(*record.notes, *_subject_notes(record), *_explained(cause)),
+        notes=(
+            *record.notes,
+            *_loss_notes(record, rule, history),
+            *_subject_notes(record),
+            *_explained(cause),
+        ),
     )
 
 
@@ -130,6 +141,11 @@ def _culprits(record: EpisodeRecord, cause: Cause, history: SubjectHistory) -> N
     # an empty list, unlike none, says that no process is at fault: hardware, for example
     if record.subjects is None or (rule and rule.subjects == ()):
         return NamedSubjects()
+    measured = measured_match(rule, record.episode.matches)
+    if measured is not None:
+        named = measured_culprit(measured, history, record.episode.last_ns)
+        record.subjects.named = named
+        return named
     query = _query(rule, record.episode) if rule else CulpritQuery((), cause.subsystem)
     query = replace(query, others=record.others)
     return record.subjects.culprits(history, query, record.active)
@@ -164,11 +180,21 @@ def _victims(
 ) -> tuple[str, ...]:
     if record.subjects is None or rule is None:
         return ()
+    measured = measured_match(rule, record.episode.matches)
+    if measured is not None:
+        return measured_victims(measured, history, record.episode.last_ns)
     return record.subjects.victims(history, rule.victims, record.active)
 
 
 def _subject_notes(record: EpisodeRecord) -> tuple[str, ...]:
     return record.subjects.notes if record.subjects else ()
+
+
+def _loss_notes(
+    record: EpisodeRecord, rule: HypothesisRule | None, history: SubjectHistory
+) -> tuple[str, ...]:
+    measured = measured_match(rule, record.episode.matches)
+    return (loss_note(measured, history, record.episode.last_ns),) if measured else ()
 
 
 def _explained(cause: Cause) -> tuple[str, ...]:

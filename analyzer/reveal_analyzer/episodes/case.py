@@ -98,7 +98,11 @@ class Case:
         above = self._above(
             verdict, second, scores, np.where(own, self.weighted(second, scores), 0)
         )
-        if self.present or above:
+        if self.present:
+            return Observation.ACTIVE, above
+        if self._is_measured:  # what else moves is not what the ledger has measured
+            return Observation.CALM if verdict.has_ledger else Observation.UNOBSERVED, {}
+        if above:
             return Observation.ACTIVE, above
         if self._is_unobserved(second):
             return Observation.UNOBSERVED, {}
@@ -161,6 +165,8 @@ class Case:
 
     def see(self, verdict: SecondVerdict, present: Present) -> None:
         """Note which of its signatures are present, and which hold."""
+        if self._is_measured:
+            self._prefer_measured()
         self.present = any(key in present for key in self.keys)
         sustained = {match.key for match in verdict.sustained}
         for key, match in present.items():
@@ -170,6 +176,22 @@ class Case:
                     self.episode.add_matches([match])
         # when it comes back later, it may have another cause
         self.explained -= {key for key in self.explained if self._is_gone(key, verdict.start_ns)}
+
+    @property
+    def _is_measured(self) -> bool:
+        """Whether the ledger measures its cause."""
+        matches = self.episode.matches
+        return any(name in matches and matches[name].rule.is_measured for name in self.rules)
+
+    def _prefer_measured(self) -> None:
+        """Keep as its own only what the ledger measures of what that explains."""
+        own = [match for name, match in self.episode.matches.items() if name in self.rules]
+        measured = [match.rule for match in own if match.rule.is_measured]
+        for match in own:
+            if any(rule.explains(match.rule) for rule in measured):
+                keys = {key for key in self.keys if key.rule == match.rule.name}
+                self.keys -= keys
+                self.explained |= keys
 
     def explain(self, keys: Collection[CaseKey], now_ns: int) -> None:
         """Take signatures that are present now as symptoms of this case."""

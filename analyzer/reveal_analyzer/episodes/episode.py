@@ -21,12 +21,14 @@ class SecondVerdict(NamedTuple):
 
     ``score_ratios`` are scores divided by their thresholds: above 1 is anomalous.  ``sustained``
     signatures have matched long enough to open a case, ``present`` ones match in this second.
+    ``has_ledger`` says that the ledger was read, so that what it does not show is not there.
     """
 
     start_ns: int
     score_ratios: Mapping[Subsystem, float]
     sustained: Sequence[SignatureMatch] = ()
     present: Sequence[SignatureMatch] = ()
+    has_ledger: bool = False
 
     def above_threshold(self) -> set[Subsystem]:
         """Return the subsystems whose score is above its threshold."""
@@ -81,9 +83,11 @@ class Episode:
                 self.subsystems.append(subsystem)
 
     def add_matches(self, matches: Iterable[SignatureMatch]) -> None:
-        """Add signatures; of one rule the first instance stays."""
+        """Add signatures; of one rule the first instance stays, with its latest harm."""
         for match in matches:
-            self.matches.setdefault(match.rule.name, match)
+            known = self.matches.setdefault(match.rule.name, match)
+            if match.harmed and match.instance == known.instance:
+                self.matches[match.rule.name] = match
 
     def absorb(self, other: Episode) -> None:
         """Take over the subsystems, weights and signatures of another episode."""
@@ -109,7 +113,7 @@ class Episode:
         """Severities of the signatures that were present in the last active minute."""
         since_ns = self.last_ns - _PRESENT_S * NS_PER_SECOND
         return [
-            match.rule.certain.severity
+            match.severity
             for name, match in self.matches.items()
             if match.rule.certain and self.present_ns.get(name, self.last_ns) >= since_ns
         ]

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from reveal_analyzer.derive.columns import CHANGE, LARGEST, LEVEL, TOTAL
+from reveal_contract import ledger
 from reveal_contract.finding import Severity
 from reveal_contract.metric import Subsystem
 
@@ -169,6 +170,11 @@ class HypothesisRule:
         default=False,
     )
     source: str = field(default="", compare=False)
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether the ledger decides if it matches: it measures who takes time from whom."""
+        return bool(self.certain) and not self.required_metrics().isdisjoint(ledger.TAKEN)
 
     def required_metrics(self) -> frozenset[str]:
         """Return the metrics it rests on: those of its conditions, or of its expectations."""

@@ -30,6 +30,8 @@ from reveal_analyzer.hypotheses.bound_signature import (
 from reveal_analyzer.hypotheses.model import CertainSignature, HypothesisRule
 from reveal_analyzer.kernels import backend, conditions
 from reveal_analyzer.state.tree import StateTree, array, integer, sections, text
+from reveal_contract.finding import Severity
+from reveal_contract.severity import of_loss
 from reveal_contract.time_units import NS_PER_SECOND
 
 MOST_INSTANCES = 8  # of one signature in one second, the highest values first
@@ -43,23 +45,39 @@ class CaseKey(NamedTuple):
     instance: str = ""
 
 
+class Harmed(NamedTuple):
+    """A subject that lost to another one, and the share of the time that it wanted."""
+
+    subject: str
+    share: float
+
+
 @dataclass(frozen=True)
 class SignatureMatch:
     """A certain signature that matches: its rule and, by condition, the column that met it.
 
     It holds columns instead of their indices, because an episode outlives a channel table.
     ``value`` is that of the first column.  The first column may be that of a single subject, which
-    a plan has only as part of a sum.
+    a plan has only as part of a sum.  ``harmed``, most first, is known of a match of the ledger:
+    ``instance`` is measured to take their time.
     """
 
     rule: HypothesisRule
     columns: tuple[Column, ...]
     instance: str = ""
     value: float = float("nan")
+    harmed: tuple[Harmed, ...] = ()
 
     @property
     def key(self) -> CaseKey:
         return CaseKey(self.rule.name, self.instance)
+
+    @property
+    def severity(self) -> Severity:
+        """The severity of the harm, if that is known, else that of its rule."""
+        if self.harmed:
+            return of_loss(self.harmed[0].share)
+        return self.rule.certain.severity if self.rule.certain else Severity.LOW
 
 
 class Matches(NamedTuple):

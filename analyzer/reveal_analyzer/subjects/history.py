@@ -125,12 +125,19 @@ class SubjectHistory:
         """Return the starts of the last seconds."""
         return tuple(row.start_ns for row in self._rows)[-count:]
 
-    def identify(self, instance: str, time_ns: int) -> NamedSubjects:
+    def identify(
+        self, instance: str, time_ns: int, confidence: Confidence = Confidence.CO_LOCATED
+    ) -> NamedSubjects:
         """Return the subject of an instance at a time, whether or not its share changed."""
         directory = self.directory()
         key = directory.key(instance, time_ns)
         change = Change(key, directory.display_name(key), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-        return named_subjects("", [(change, Confidence.CO_LOCATED)], directory)
+        return named_subjects("", [(change, confidence)], directory)
+
+    def name(self, instance: str, time_ns: int) -> str:
+        """Return the name that people use for the subject of an instance at a time."""
+        directory = self.directory()
+        return directory.display_name(directory.key(instance, time_ns))
 
     def directory(self) -> Directory:
         """Return the identities of the subjects as they are known now."""

@@ -122,5 +122,6 @@ def coverage(plan: ScanPlan, state: ScanState) -> Coverage:
         lost=state.lost,
         redis_away=state.redis_away_seconds,
         load=state.warmup_load,
+        lost_time=state.lost_time,
         missing_sources=len(missing_sources(state.collector)),
     )

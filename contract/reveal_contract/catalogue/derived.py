@@ -92,6 +92,20 @@ ROWS: tuple[Metric, ...] = (
         quantum=1e8,
     ),
     Metric(
+        "ledger.taken_cpu", "ns", Kind.RATIO, Subsystem.CPU, Scope.SUBJECT, "derived",
+        Lane.DERIVED, "sched_switch",
+        "Time that others waited for a CPU on which this subject ran; of those who lost to it a "
+        "part of the time that they wanted, and got less than their share",
+        quantum=2e7, family="ledger",
+    ),
+    Metric(
+        "ledger.taken_disk", "ns", Kind.RATIO, Subsystem.STORAGE, Scope.SUBJECT, "derived",
+        Lane.DERIVED, "block_rq_issue",
+        "Time that others waited for storage that this subject kept busy; of those who lost to it "
+        "a part of the time that they wanted",
+        quantum=2e7, family="ledger",
+    ),
+    Metric(
         "cpu.interrupts.external", "events/s", Kind.RATIO, Subsystem.CPU, Scope.NODE, "derived",
         Lane.DERIVED, "intr - (RES + CAL)",
         "Interrupts of devices and timers, without those between CPUs",

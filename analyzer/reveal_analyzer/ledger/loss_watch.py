@@ -1,0 +1,103 @@
+"""Subjects that take time from others: signatures without a baseline, by victim and culprit.
+
+A subject that lost a part of its wanted time to one other subject in 5 of the last 10 seconds is
+its victim.  Waiting as such is no sign on a busy host, but who took the time is: the pair is judged
+by itself, from the first second on, whatever is normal on this node.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterator, Mapping, Sequence
+
+from reveal_analyzer.derive.columns import LEVEL, Column
+from reveal_analyzer.hypotheses.model import HypothesisRule
+from reveal_analyzer.hypotheses.signature_matcher import Harmed, Matches, SignatureMatch
+from reveal_analyzer.ledger.accounts import Accounts
+from reveal_analyzer.ledger.losses import PairLoss, losses
+from reveal_contract import catalogue, ledger
+from reveal_contract.ledger import Pair
+from reveal_contract.time_units import NS_PER_SECOND
+
+LEAST_SHARE = 0.05  # of the wanted time, to one culprit
+_LEAST_SHARE_OPEN = 0.03  # while it counts: a share at the limit must not come and go
+_MOST_CULPRITS = 8  # of one cause in one second, who takes most first
+_MOST_HARMED = 5
+_TAKEN = {ledger.LOST_CPU: ledger.TAKEN_CPU, ledger.LOST_DISK: ledger.TAKEN_DISK}
+NOTHING = Matches([], [])
+
+_Key = tuple[str, Pair]
+
+
+class LossWatch:
+    """Watches who takes time from whom on one node.
+
+    The causes are those of ``rules`` whose signature names a metric of the ledger, so that a file
+    of causes can replace or remove them.
+    """
+
+    def __init__(self, rules: Sequence[HypothesisRule]) -> None:
+        self._rules = {metric: rule for metric in _TAKEN if (rule := _rule_of(metric, rules))}
+        self._counted: dict[_Key, deque[int]] = {}
+
+    def match(self, accounts: Accounts, cpus: int, start_ns: int) -> Matches:
+        """Return the culprits of this second as signatures: those that last, and all."""
+        if not self._rules:
+            return NOTHING
+        self._forget(start_ns)
+        sustained: list[SignatureMatch] = []
+        present: list[SignatureMatch] = []
+        for metric, found in losses(accounts, cpus).items():
+            rule = self._rules.get(metric)
+            if rule is None:
+                continue
+            lasting, now = self._culprits(metric, rule, found, start_ns)
+            present += _matches(rule, _TAKEN[metric], now)
+            sustained += _matches(rule, _TAKEN[metric], lasting)
+        return Matches(sustained, present)
+
+    def _culprits(
+        self, metric: str, rule: HypothesisRule, found: Sequence[PairLoss], start_ns: int
+    ) -> tuple[Mapping[str, list[PairLoss]], Mapping[str, list[PairLoss]]]:
+        """Return by culprit the losses that have lasted, and all that count in this second."""
+        lasting: dict[str, list[PairLoss]] = defaultdict(list)
+        now: dict[str, list[PairLoss]] = defaultdict(list)
+        for loss in found:
+            key = metric, loss.pair
+            known = self._counted.get(key)
+            if loss.share < (LEAST_SHARE if known is None else _LEAST_SHARE_OPEN):
+                continue
+            assert rule.certain is not None, "its signature names the metric"
+            times = self._counted.setdefault(key, deque(maxlen=rule.certain.need))
+            times.append(start_ns)
+            now[loss.pair.culprit].append(loss)
+            # half a second of tolerance, as slices do not begin exactly one second apart
+            span_ns = rule.certain.of * NS_PER_SECOND - NS_PER_SECOND // 2
+            if len(times) == rule.certain.need and start_ns - times[0] < span_ns:
+                lasting[loss.pair.culprit].append(loss)
+        return lasting, now
+
+    def _forget(self, start_ns: int) -> None:
+        """Forget pairs that have not counted for as long as a signature is held."""
+        longest = max(rule.certain.of for rule in self._rules.values() if rule.certain)
+        since_ns = start_ns - longest * NS_PER_SECOND
+        self._counted = {
+            key: times for key, times in self._counted.items() if since_ns <= times[-1] <= start_ns
+        }
+
+
+def _rule_of(metric: str, rules: Sequence[HypothesisRule]) -> HypothesisRule | None:
+    found = (r for r in rules if r.is_measured and _TAKEN[metric] in r.required_metrics())
+    return next(found, None)
+
+
+def _matches(
+    rule: HypothesisRule, metric: str, by_culprit: Mapping[str, list[PairLoss]]
+) -> Iterator[SignatureMatch]:
+    """Yield a match of each culprit, who takes most first."""
+    taken = {name: sum(loss.time for loss in found) for name, found in by_culprit.items()}
+    for name in sorted(taken, key=lambda each: (-taken[each], each))[:_MOST_CULPRITS]:
+        ranked = sorted(by_culprit[name], key=lambda loss: (-loss.share, loss.pair.victim))
+        harmed = tuple(Harmed(loss.pair.victim, loss.share) for loss in ranked[:_MOST_HARMED])
+        column = Column(catalogue.find(metric), name, LEVEL)
+        yield SignatureMatch(rule, (column,), name, taken[name], harmed)

@@ -1,0 +1,52 @@
+"""The ledger of one second as the analyzer reads it."""
+
+from __future__ import annotations
+
+import pytest
+
+from reveal_analyzer.derive.deriver import Deriver
+from reveal_analyzer.ledger.accounts import COLUMNS, AccountReader, Accounts
+from reveal_contract import ledger
+from reveal_contract.ledger import Pair
+from support.ledger_node import Times, ledger_node, ledger_values
+from support.synthetic_node import Node
+
+JOB, HOG = "/job", "/hog<1>"
+
+
+def accounts(node: Node, values: dict[str, float]) -> Accounts | None:
+    return AccountReader().read(Deriver().second(node.slice(values), node.table))
+
+
+def test_times_and_pairs_are_read_in_ns() -> None:
+    times = {JOB: Times(run=0.6, cpu={HOG: 0.3}), HOG: Times(run=1.0)}
+    found = accounts(ledger_node(JOB, HOG), ledger_values(times))
+    assert found is not None
+    assert found.subjects == (JOB, HOG)
+    assert found.times[0, COLUMNS.index(ledger.RUN)] == pytest.approx(6e8)
+    assert found.times[0, COLUMNS.index(ledger.WAIT_OTHERS)] == pytest.approx(3e8)
+    pairs, taken = found.pairs[ledger.LOST_CPU]
+    assert pairs == (Pair(JOB, HOG),)
+    assert taken.tolist() == pytest.approx([3e8])
+
+
+def test_a_subject_whose_parts_do_not_add_up_is_refused_with_its_pairs() -> None:
+    times = {JOB: Times(run=0.6, cpu={HOG: 0.3}), HOG: Times(run=0.7, cpu={JOB: 0.2})}
+    values = ledger_values(times) | {f"{ledger.THREAD_TIME}{{{JOB}}}": 12_000.0}
+    found = accounts(ledger_node(JOB, HOG), values)
+    assert found is not None
+    assert found.subjects == (HOG,)
+    assert found.pairs[ledger.LOST_CPU].pairs == (Pair(HOG, JOB),)
+
+
+def test_what_was_not_read_is_refused() -> None:
+    node = ledger_node(JOB, HOG)
+    message = node.slice(ledger_values({JOB: Times(run=0.5), HOG: Times(run=0.5)}))
+    message.slow_missing[[c.instance == JOB for c in node.table.slow]] = True
+    found = AccountReader().read(Deriver().second(message, node.table))
+    assert found is not None
+    assert found.subjects == (HOG,)
+
+
+def test_a_node_without_a_ledger_has_no_accounts() -> None:
+    assert accounts(Node(), {}) is None

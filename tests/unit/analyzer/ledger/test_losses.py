@@ -1,0 +1,59 @@
+"""Losses: who counts as a victim, and of whom."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from reveal_analyzer.derive.deriver import Deriver
+from reveal_analyzer.ledger.accounts import AccountReader
+from reveal_analyzer.ledger.losses import losses
+from reveal_contract import ledger
+from reveal_contract.ledger import Pair
+from support.ledger_node import Times, ledger_node, ledger_values
+
+JOB, HOG, BUILD = "/job", "/hog", "/build"
+
+
+def found(
+    times: Mapping[str, Times], metric: str = ledger.LOST_CPU, cpus: float = 2
+) -> dict[Pair, float]:
+    node = ledger_node(*times)
+    second = Deriver().second(node.slice(ledger_values(times)), node.table)
+    accounts = AccountReader().read(second)
+    assert accounts is not None
+    return {loss.pair: loss.share for loss in losses(accounts, cpus)[metric]}
+
+
+def test_the_share_is_of_the_time_that_the_victim_desired() -> None:
+    shares = found({JOB: Times(run=0.3, cpu={HOG: 0.3}), HOG: Times(run=1.7, threads=2)})
+    assert shares == {Pair(JOB, HOG): pytest.approx(0.5)}
+
+
+def test_who_got_its_share_is_no_victim() -> None:
+    # six compilers on two CPUs, beside a job of one thread: both run one CPU
+    times = {
+        JOB: Times(run=1.0),
+        BUILD: Times(run=1.0, cpu={JOB: 4.0}, others={ledger.WAIT_SELF: 1.0}, threads=6),
+    }
+    assert found(times) == {}
+
+
+def test_who_hardly_works_is_no_victim() -> None:
+    assert found({JOB: Times(run=0.01, cpu={HOG: 0.03}), HOG: Times(run=2.0, threads=2)}) == {}
+
+
+def test_neither_the_kernel_nor_the_small_subjects_are_culprits() -> None:
+    taken = {ledger.KERNEL: 0.3, ledger.OTHER: 0.2}
+    times = {
+        JOB: Times(run=0.4, cpu=taken),
+        ledger.KERNEL: Times(run=1),
+        ledger.OTHER: Times(run=0.6),
+    }
+    assert found(times) == {}
+
+
+def test_a_wait_for_storage_needs_no_shortfall_of_cpu_time() -> None:
+    times = {JOB: Times(run=0.1, disk={HOG: 0.6}), HOG: Times(run=0.1)}
+    assert found(times, ledger.LOST_DISK) == {Pair(JOB, HOG): pytest.approx(0.6 / 0.7)}

@@ -1,0 +1,176 @@
+"""Findings of the ledger: who takes time from whom, with or without a past."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from reveal_analyzer.node import NodeAnalyzer
+from reveal_contract import ledger
+from reveal_contract.finding import (
+    Confidence,
+    Finding,
+    FindingChange,
+    FindingUpdate,
+    Resolution,
+    Severity,
+)
+from reveal_contract.settings import AnalyzerSettings
+from support.ledger_node import Times, ledger_node, ledger_values
+from support.synthetic_node import TABLE
+
+JOB, HOG, BUILD = "/job", "/hog", "/build"
+QUIET = {JOB: Times(run=0.9), HOG: Times(), BUILD: Times(run=0.05, threads=6)}
+TAKEN = {**QUIET, JOB: Times(run=0.4, cpu={HOG: 0.5}), HOG: Times(run=1.5, threads=2)}
+BUSY = {"cpu.pressure.some": 900_000.0, "cpu.procs_running": 8.0, "cpu.user": 198.0}
+
+
+class Story:
+    """A node with a ledger whose seconds are analyzed one after the other."""
+
+    def __init__(self, warmup: int = 60) -> None:
+        self.node = ledger_node(JOB, HOG, BUILD)
+        self.analyzer = NodeAnalyzer("n1", AnalyzerSettings(warmup_seconds=warmup))
+        self.updates: list[tuple[int, FindingUpdate]] = []
+
+    def run(
+        self, seconds: int, times: Mapping[str, Times], changed: Mapping[str, float] | None = None
+    ) -> None:
+        for _ in range(seconds):
+            second = self.node.second
+            message = self.node.slice(ledger_values(times) | dict(changed or {}))
+            found = self.analyzer.analyze(message, self.node.table)
+            self.updates += [(second, u) for u in found if u.change is not FindingChange.SUSPECTED]
+
+    def of(self, change: FindingChange) -> list[tuple[int, Finding]]:
+        return [(time, u.finding) for time, u in self.updates if u.change is change]
+
+    @property
+    def latest(self) -> Finding:
+        return self.updates[-1][1].finding
+
+
+def names(found: list[tuple[int, Finding]]) -> list[str]:
+    return [finding.hypothesis.name if finding.hypothesis else "" for _, finding in found]
+
+
+def test_a_subject_that_takes_cpu_time_is_found_with_its_victim() -> None:
+    story = Story()
+    story.run(120, QUIET)
+    story.run(30, TAKEN, BUSY)
+    story.run(30, QUIET)
+    ((opened, first),) = story.of(FindingChange.OPENED)
+    assert names(story.of(FindingChange.OPENED)) == ["CPUTakenByNeighbor"]
+    assert 124 <= opened <= 126
+    (culprit,) = first.subjects
+    assert (culprit.name, culprit.confidence) == (HOG, Confidence.MEASURED)
+    assert first.victims == (JOB,)
+    assert first.severity is Severity.CRITICAL
+    assert (
+        first.claim == f"Others waited 500 ms a second for CPUs on which this subject ran ({HOG})"
+    )
+    assert any(note.endswith(f"{JOB} lost 56 % to {HOG}") for note in first.notes)
+    ((ended, last),) = story.of(FindingChange.RESOLVED)
+    assert 150 <= ended <= 165
+    assert last.resolution is Resolution.ENDED
+    assert last.subjects[0].name == HOG
+
+
+def test_it_needs_no_history() -> None:
+    story = Story()
+    story.run(20, TAKEN, BUSY)
+    assert names(story.of(FindingChange.OPENED)) == ["CPUTakenByNeighbor"]
+    assert story.of(FindingChange.OPENED)[0][0] == 4
+
+
+def test_a_build_that_waits_for_itself_is_no_fault() -> None:
+    build = Times(run=1.1, others={ledger.WAIT_SELF: 4.9}, threads=6)
+    story = Story()
+    story.run(120, QUIET)
+    story.run(60, {**QUIET, BUILD: build})
+    assert story.updates == []
+
+
+@pytest.mark.parametrize("share", [0.02, 0.04])
+def test_a_little_wait_is_no_fault(share: float) -> None:
+    story = Story()
+    story.run(180, {**QUIET, JOB: Times(run=0.9 - share, cpu={HOG: share}), HOG: Times(run=1)})
+    assert story.updates == []
+
+
+def test_a_share_near_the_limit_stays_a_single_finding() -> None:
+    story = Story()
+    story.run(30, QUIET)
+    for second in range(90):
+        taken = 0.06 if second % 3 else 0.04
+        job = Times(run=0.85, cpu={HOG: taken})
+        story.run(1, {**QUIET, JOB: job, HOG: Times(run=1.2, threads=2)})
+    assert names(story.of(FindingChange.OPENED)) == ["CPUTakenByNeighbor"]
+    assert story.of(FindingChange.RESOLVED) == []
+
+
+def test_two_culprits_in_turn_are_two_findings() -> None:
+    other = {**QUIET, JOB: Times(run=0.4, cpu={BUILD: 0.5}), BUILD: Times(run=1.5, threads=6)}
+    story = Story()
+    story.run(120, QUIET)
+    story.run(40, TAKEN, BUSY)
+    story.run(40, other, BUSY)
+    story.run(30, QUIET)
+    culprits = [finding.subjects[0].name for _, finding in story.of(FindingChange.OPENED)]
+    assert culprits == [HOG, BUILD]
+    assert [finding.subjects[0].name for _, finding in story.of(FindingChange.RESOLVED)] == culprits
+
+
+def test_storage_that_another_keeps_busy_is_found() -> None:
+    slow = {**QUIET, JOB: Times(run=0.3, disk={HOG: 0.6}), HOG: Times(run=0.1)}
+    story = Story()
+    story.run(120, QUIET)
+    story.run(30, slow)
+    assert names(story.of(FindingChange.OPENED)) == ["DiskTakenByNeighbor"]
+    assert story.latest.victims == (JOB,)
+
+
+def test_an_open_finding_survives_a_restart_with_its_culprit() -> None:
+    story = Story()
+    story.run(120, QUIET)
+    story.run(30, TAKEN, BUSY)
+    tree = story.analyzer.save()
+    story.analyzer = NodeAnalyzer("n1", AnalyzerSettings(warmup_seconds=60))
+    story.analyzer.restore(tree)
+    story.run(30, TAKEN, BUSY)
+    story.run(30, QUIET)
+    assert len(story.of(FindingChange.OPENED)) == 1
+    ((_, last),) = story.of(FindingChange.RESOLVED)
+    assert last.id == story.of(FindingChange.OPENED)[0][1].id
+    assert (last.subjects[0].name, last.victims) == (HOG, (JOB,))
+
+
+def test_the_status_has_what_each_job_lost() -> None:
+    story = Story()
+    story.run(10, TAKEN, BUSY)
+    job = next(each for each in story.analyzer.status().lost_time if each.subject == JOB)
+    assert job.share == pytest.approx(0.5 / 0.9, abs=0.01)
+    assert job.losses[0].culprit == HOG
+
+
+def test_a_ledger_that_is_not_read_any_more_is_no_end() -> None:
+    story = Story()
+    story.run(120, QUIET)
+    story.run(30, TAKEN, BUSY)
+    story.node.table = TABLE  # the programs were detached
+    story.run(80, {}, BUSY)
+    resolved = [f for _, f in story.of(FindingChange.RESOLVED) if f.victims == (JOB,)]
+    assert [finding.resolution for finding in resolved] == [Resolution.UNOBSERVED]
+
+
+def test_contention_that_was_reported_first_is_part_of_the_measured_cause() -> None:
+    story = Story()
+    story.run(120, QUIET)
+    story.run(3, QUIET, BUSY)
+    story.run(40, TAKEN, BUSY)
+    story.run(30, QUIET, BUSY)  # still crowded, but nobody takes from anybody
+    assert len(story.of(FindingChange.OPENED)) == 2  # the crowd is another finding then
+    first = story.of(FindingChange.OPENED)[0][1]
+    assert [f.id for _, f in story.of(FindingChange.RESOLVED)] == [first.id]
+    assert names(story.of(FindingChange.OPENED)[1:]) == ["CPUContention"]

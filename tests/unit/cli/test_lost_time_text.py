@@ -1,0 +1,49 @@
+"""What a scan says of lost time at its end."""
+
+from __future__ import annotations
+
+from reveal_analyzer.ledger.lost_time import Loss, LostTime
+from reveal_cli.lost_time_text import lost_time_lines
+from reveal_cli.summary_text import Coverage, summary_blocks
+from reveal_cli.terminal import plain_text
+from reveal_contract import ledger
+
+JOB = LostTime(
+    "/job", 1.0, 0.62,
+    (
+        Loss(ledger.WAIT_OTHERS, 0.40, "/compile"), Loss(ledger.IO_OTHERS, 0.12, "/hog"),
+        Loss(ledger.THROTTLED, 0.09), Loss(ledger.IRQ, 0.006),
+    ),
+)  # fmt: skip
+CALM = LostTime("/calm", 0.5, 0.004, ())
+COVERAGE = Coverage(watched=180, judged=120, warmup=60, slices=180, channels=702)
+
+
+def test_a_line_names_the_parts_and_those_who_took_them() -> None:
+    assert lost_time_lines([JOB, CALM]) == [
+        "Lost time: /job lost 62 % of the time that it wanted: 40 % waiting for a CPU that"
+        " /compile used, 12 % waiting for storage that /hog kept busy, 9 % held back by its CPU"
+        " quota, under 1 % interrupted."
+    ]
+
+
+def test_nobody_losing_time_has_a_line() -> None:
+    line = "Lost time: none of 1 busy subject lost 1 % of the time that it wanted."
+    assert lost_time_lines([CALM]) == [line]
+    assert lost_time_lines([]) == []
+
+
+def test_only_the_largest_are_named() -> None:
+    lines = lost_time_lines([JOB] * 7)
+    assert len(lines) == 6
+    assert lines[-1] == "Lost time: 2 more lost less."
+
+
+def test_nothing_is_wrong_is_stated_only_where_little_was_lost() -> None:
+    def first(lost: list[LostTime]) -> str:
+        coverage = Coverage(**{**vars(COVERAGE), "lost_time": lost})
+        return plain_text(*summary_blocks([], coverage)).splitlines()[0]
+
+    assert first([CALM]).startswith("Nothing is wrong")
+    assert first([]).startswith("Nothing is wrong")
+    assert first([CALM, JOB]).startswith("No finding, but time was lost, see below:")
