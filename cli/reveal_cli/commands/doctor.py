@@ -17,8 +17,10 @@ from reveal_cli.errors import DONE
 from reveal_cli.interrupt import Interrupt
 from reveal_cli.options import add_host, check_host
 from reveal_cli.terminal import grid, show
+from reveal_contract import ledger
 from reveal_contract.facts import Facts
 from reveal_contract.finding import Finding
+from reveal_contract.ledger import Tier
 
 if TYPE_CHECKING:
     from reveal_collector.doctor import Advice, Diagnosis
@@ -79,8 +81,21 @@ def as_json(
         "configuration": [hint.to_dict() for hint in hints],
         "channels": len(diagnosis.rows),
         "redis": server,
+        "ledgerTier": _ledger_tier(diagnosis),
         "advice": [_advice_row(advice) for advice in diagnosis.advice],
     }
+
+
+def _ledger_tier(diagnosis: Diagnosis) -> int | None:
+    """Return the tier of the lost-time ledger in force; None where the host permits none."""
+    return Tier.BPF if any(row.source == ledger.SOURCE for row in diagnosis.rows) else None
+
+
+def _ledger_text(diagnosis: Diagnosis) -> str:
+    tier = _ledger_tier(diagnosis)
+    if tier is None:
+        return "Lost-time ledger: off, for the reason below."
+    return f"Lost-time ledger: tier {tier}, BPF programs."
 
 
 def _advice_row(advice: Advice) -> dict[str, str]:
@@ -98,7 +113,8 @@ def configuration_blocks(facts: Facts, hints: Sequence[Finding]) -> list[Rendera
 
 def missing_blocks(diagnosis: Diagnosis, server: str) -> list[RenderableType]:
     """Return what can be read, and each missing item with its fix, the most useful first."""
-    lines: list[RenderableType] = [f"{len(diagnosis.rows)} channels can be read. {server}", ""]
+    lines: list[RenderableType] = [f"{len(diagnosis.rows)} channels can be read. {server}"]
+    lines += [_ledger_text(diagnosis), ""]
     if not diagnosis.advice:
         return [*lines, "Nothing is missing."]
     sources = len(diagnosis.missing)

@@ -15,7 +15,6 @@ from reveal_collector.ledger.programs import (
 )
 from reveal_collector.ledger.slots import Slot
 from reveal_contract import ledger
-from reveal_contract.ledger import Pair
 from reveal_contract.time_units import NS_PER_SECOND
 
 WAIT_METRICS = (ledger.WAITS, *ledger.LONG_WAITS.values())
@@ -32,7 +31,7 @@ _DESIRED = (
 _LEAST_DISK_NS = 100_000  # requests under way for less do not say whose the disk is
 _LEEWAY = 64  # threads that may have come and gone between two readings
 
-Counters = dict[str, int]  # by metric
+Names = tuple[str, str]
 
 
 def is_plausible(before: Totals, now: Totals, slots: Iterable[Slot]) -> bool:
@@ -44,8 +43,8 @@ def is_plausible(before: Totals, now: Totals, slots: Iterable[Slot]) -> bool:
     for slot in slots:
         threads = abs(before.threads[slot.number]) + abs(now.threads[slot.number]) + _LEEWAY
         limit = 2 * threads * elapsed
-        steps = map(sub, now.spent[slot.number], before.spent[slot.number])
-        if any(abs(step) > limit for step in steps):
+        steps = list(map(sub, now.spent[slot.number], before.spent[slot.number]))
+        if max(steps) > limit or min(steps) < -limit:
             return False
     return True
 
@@ -74,33 +73,36 @@ class Interval:
         spent = self._spent(slot)
         return max(0, sum(spent[state] for state in _DESIRED)) / max(self.elapsed_ns, 1)
 
-    def counters(self, slot: Slot) -> Counters:
-        """Return the increments of a subject by metric."""
+    def counters(self, slot: Slot) -> list[int]:
+        """Return the increments of a subject in the order of ``METRICS``."""
         spent = self._spent(slot)
         waits = map(sub, self._now.waits[slot.number], self._before.waits[slot.number])
         wait_self, wait_idle = self._own_waits(slot)
         io_others = round(spent[State.IO] * (1 - self._disk_share(slot.name)))
-        return {
-            ledger.RUN: spent[State.RUN],
-            ledger.WAIT_OTHERS: spent[State.WAIT] - wait_self - wait_idle,
-            ledger.WAIT_SELF: wait_self,
-            ledger.WAIT_IDLE: wait_idle,
-            ledger.THROTTLED: spent[State.THROTTLED],
-            ledger.IO_OTHERS: io_others,
-            ledger.IO_OWN: spent[State.IO] - io_others,
-            ledger.MEMORY: spent[State.MEMORY] + spent[State.RECLAIM],
-            ledger.IRQ: spent[State.IRQ],
-            ledger.LOCKED: spent[State.LOCKED],
-            ledger.KILLABLE: spent[State.KILLABLE],
-            ledger.STOPPED: spent[State.STOPPED],
-            ledger.SLEEP: spent[State.SLEEP],
-            ledger.THREAD_TIME: spent[State.ALIVE],
-            ledger.DISK: spent[State.DISK],
-            **dict(zip(WAIT_METRICS, waits, strict=True)),
-        }
+        return [
+            spent[State.RUN],
+            spent[State.WAIT] - wait_self - wait_idle,
+            wait_self,
+            wait_idle,
+            spent[State.THROTTLED],
+            io_others,
+            spent[State.IO] - io_others,
+            spent[State.MEMORY] + spent[State.RECLAIM],
+            spent[State.IRQ],
+            spent[State.LOCKED],
+            spent[State.STOPPED],
+            spent[State.KILLABLE],
+            spent[State.SLEEP],
+            spent[State.ALIVE],
+            spent[State.DISK],
+            *waits,
+        ]
 
-    def pairs(self, victim: Slot) -> dict[Pair, tuple[int, int]]:
-        """Return what a subject lost to each other one: waiting for a CPU, and for storage."""
+    def pairs(self, victim: Slot) -> dict[Names, tuple[int, int]]:
+        """Return what a subject lost to each other one: waiting for a CPU, and for storage.
+
+        The keys are names of victim and culprit; a ``Pair`` of each would cost more than the rest.
+        """
         cpu = {
             self._culprits[index]: step
             for index, step in self._waited(victim).items()
@@ -109,7 +111,7 @@ class Interval:
         io = self._step(victim.number, State.IO)
         disk = self._lost_disk(io) if io > 0 and self._all_disk >= _LEAST_DISK_NS else {}
         return {
-            Pair(victim.name, name): (cpu.get(name, 0), disk.get(name, 0))
+            (victim.name, name): (cpu.get(name, 0), disk.get(name, 0))
             for name in cpu.keys() | disk.keys()
             if name != victim.name
         }

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from operator import add, floordiv
 from typing import Generic, TypeVar
 
-from reveal_collector.ledger.accounts import FIXED, KERNEL_METRICS, METRICS, Interval
+from reveal_collector.ledger.accounts import FIXED, KERNEL_METRICS, METRICS, Interval, Names
 from reveal_collector.ledger.slots import Slot
 from reveal_collector.readers.textfile import channel
 from reveal_collector.subjects.stable_selection import StableSelection
@@ -17,6 +18,8 @@ MOST_SUBJECTS, MOST_PAIRS = 32, 48
 _MARGIN = 0.01  # CPUs that one must use, or take, more than another to replace it
 _LEAST_PAIR = 0.001  # of a CPU: to be displayed
 _COUNTS = frozenset((ledger.WAITS, *ledger.LONG_WAITS.values()))
+_UNITS = [1 if metric in _COUNTS else RESOLUTION_NS for metric in METRICS]
+_ZEROS = [0] * len(METRICS)
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -31,9 +34,8 @@ class _Sums(Generic[Key]):
     def add(self, key: Key, increments: Sequence[int]) -> None:
         exact = self._exact.setdefault(key, [0] * len(increments))
         displayed = self._displayed.setdefault(key, [0] * len(increments))
-        for index, increment in enumerate(increments):
-            exact[index] += increment
-            displayed[index] = max(displayed[index], exact[index])
+        exact[:] = map(add, exact, increments)
+        displayed[:] = map(max, displayed, exact)
 
     def values(self, key: Key) -> list[int]:
         return self._displayed.get(key, [])
@@ -51,18 +53,18 @@ class DisplayedSubjects:
         self.channels: tuple[Channel, ...] = _channels((), ())
         self.uses: Mapping[str, float] = {}  # CPUs that all subjects desired, by name
         self._subjects: StableSelection[str] = StableSelection(MOST_SUBJECTS, _MARGIN, name=str)
-        self._pairs: StableSelection[Pair] = StableSelection(MOST_PAIRS, _MARGIN, name=tuple)
+        self._pairs: StableSelection[Names] = StableSelection(MOST_PAIRS, _MARGIN, name=tuple)
         self._names: list[str] = []
-        self._displayed_pairs: list[Pair] = []
+        self._displayed_pairs: list[Names] = []
         self._sums: _Sums[str] = _Sums()
-        self._lost: _Sums[Pair] = _Sums()
+        self._lost: _Sums[Names] = _Sums()
 
     def update(self, interval: Interval, slots: Sequence[Slot], now: float) -> bool:
         """Add what happened in an interval; return whether the columns changed."""
         self.uses = {slot.name: interval.desired_cpus(slot) for slot in slots}
         names = sorted(self._subjects.update(self.uses, now))
         displayed = set(names)
-        lost: dict[Pair, tuple[int, int]] = {}
+        lost: dict[Names, tuple[int, int]] = {}
         for slot in FIXED:
             self._add(interval, slot)
         for slot in slots:
@@ -90,34 +92,33 @@ class DisplayedSubjects:
         return row
 
     def _add(self, interval: Interval, slot: Slot) -> None:
-        counters = interval.counters(slot)
-        metrics = KERNEL_METRICS if slot.name == ledger.KERNEL else METRICS
-        self._sums.add(slot.name, [counters[metric] for metric in metrics])
+        self._sums.add(slot.name, interval.counters(slot))
 
     def _choose_pairs(
-        self, lost: Mapping[Pair, tuple[int, int]], displayed: set[str], elapsed_ns: int, now: float
-    ) -> list[Pair]:
+        self,
+        lost: Mapping[Names, tuple[int, int]],
+        displayed: set[str],
+        elapsed_ns: int,
+        now: float,
+    ) -> list[Names]:
         """Return the largest pairs of the displayed victims, in order."""
         rates = {pair: sum(ns) / max(elapsed_ns, 1) for pair, ns in lost.items()}
         # one that lost nothing in this second stays until its place is needed
-        kept = {pair: 0.0 for pair in self._displayed_pairs if pair.victim in displayed}
+        kept = {pair: 0.0 for pair in self._displayed_pairs if pair[0] in displayed}
         entering = [pair for pair, rate in rates.items() if rate >= _LEAST_PAIR]
         return sorted(self._pairs.update(kept | rates, now, entering))
 
     def _row(self, name: str, metrics: Sequence[str]) -> list[int]:
-        values = self._sums.values(name) or [0] * len(metrics)
-        return [
-            value if metric in _COUNTS else value // RESOLUTION_NS
-            for metric, value in zip(metrics, values, strict=True)
-        ]
+        row = list(map(floordiv, self._sums.values(name) or _ZEROS, _UNITS))
+        return row if metrics is METRICS else [row[METRICS.index(metric)] for metric in metrics]
 
 
-def _channels(names: Sequence[str], pairs: Sequence[Pair]) -> tuple[Channel, ...]:
+def _channels(names: Sequence[str], pairs: Sequence[Names]) -> tuple[Channel, ...]:
     rows = [(ledger.OTHER, METRICS), (ledger.KERNEL, KERNEL_METRICS)]
     rows += [(name, METRICS) for name in names]
     return (
         *(_channel(metric, name) for name, metrics in rows for metric in metrics),
-        *(_channel(metric, pair.instance) for pair in pairs for metric in ledger.PAIRS),
+        *(_channel(metric, Pair(*pair).instance) for pair in pairs for metric in ledger.PAIRS),
     )
 
 

@@ -11,7 +11,7 @@ from reveal_cli.__main__ import main
 from reveal_cli.commands.doctor import missing_blocks
 from reveal_cli.errors import DONE, FOUND
 from reveal_cli.terminal import plain_text
-from reveal_collector.doctor import Advice, Diagnosis
+from reveal_collector.doctor import Advice, ChannelRow, Diagnosis
 from reveal_collector.registry import MissingSource
 from reveal_contract.facts import Cpu, Facts, Kernel
 from reveal_contract.recording import RecordingWriter
@@ -61,6 +61,7 @@ def test_doctor_has_the_same_as_json(
     assert main(["doctor", "--json", *host]) == DONE
     document = json.loads(capsys.readouterr().out)
     assert document["facts"]["node"] == "dgx"
+    assert document["ledgerTier"] is None  # a recorded host has no threads
     assert document["facts"]["cpu"]["online"] == "0-223"
     assert [hint["hypothesis"]["name"] for hint in document["configuration"]] == [
         "IdleHugePages", "ZoneReclaim", "NarrowPCIeLink",
@@ -95,7 +96,8 @@ def test_doctor_lists_every_missing_source_with_its_fix() -> None:
     )
     text = plain_text(*missing_blocks(Diagnosis((), missing, advice), "Redis."))
     assert text == (
-        "0 channels can be read. Redis.\n\n"
+        "0 channels can be read. Redis.\n"
+        "Lost-time ledger: off, for the reason below.\n\n"
         "Not available on this host: 2 sources, and 1 other limit, the most useful first.\n"
         "  1.  SCHED_FIFO is not permitted\n"
         "      adds: ticks on time\n"
@@ -105,3 +107,11 @@ def test_doctor_lists_every_missing_source_with_its_fix() -> None:
         "  3.  nvml: no NVIDIA driver is installed\n"
     )
     assert "Nothing is missing." in plain_text(*missing_blocks(Diagnosis((), (), ()), ""))
+
+
+def test_doctor_displays_the_tier_of_the_ledger() -> None:
+    row = ChannelRow(
+        "ledger.tier", "ledger.tier", "", "tier", "state", "slow", "CPU", "ledger", "", "", ""
+    )
+    text = plain_text(*missing_blocks(Diagnosis((row,), (), ()), ""))
+    assert "Lost-time ledger: tier 3, BPF programs." in text
