@@ -1,6 +1,6 @@
 """Long steps: the lag at which a counter repeats itself, where it does.
 
-A step longer than 1.25 s has too few periods for its phase.  The autocorrelation of the counters
+A step longer than 2.5 s has too few periods for its phase.  The autocorrelation of the counters
 has a peak at the step's length.  An evaluation, a checkpoint or a stall within the window moves
 that peak: what is before it and after it does not repeat at this lag.  The products are therefore
 summed over stretches of one step, and stretches that do not match what follows are left out.

@@ -17,7 +17,7 @@ from reveal_analyzer.heartbeat.ring import SPAN_S, RingBuffer
 from reveal_analyzer.state.records import restore_record, save_record
 from reveal_analyzer.state.tree import StateError, StateTree, flag, number, section
 
-LONG_PERIOD_S = 1.25  # a longer step has too few periods for its phase
+LONG_PERIOD_S = 2.5  # a longer step has too few periods for its phase
 _NEAR, _NEAR_WHOLE = 1.4, 1.1  # of the period: where a longer step is searched
 _SHOWS = 0.4  # of the strength of the lock: needed to believe a slowdown
 _AGREEING, _SAME_PERIOD = 3, 0.05  # checks that find the same whole step
