@@ -24,7 +24,7 @@ pytestmark = [
     pytest.mark.timeout(120),
 ]
 # what `privilege: Capabilities` grants (reveal_operator.manifests.privileges)
-LEAST = ("PERFMON", "SYS_PTRACE", "DAC_READ_SEARCH", "SYS_NICE")
+LEAST = ("PERFMON", "BPF", "SYS_PTRACE", "DAC_READ_SEARCH", "SYS_NICE")
 COLLECTOR = (sys.executable, "-m", "reveal_collector")
 DOCTOR = (sys.executable, "-m", "reveal_cli", "doctor", "--json")
 CATALOG = (sys.executable, "-m", "reveal_cli", "catalog", "--json")

@@ -22,6 +22,7 @@ NOBODY = 65_534
 # real time
 LOST = {
     "PERFMON": set[str](),
+    "BPF": set[str](),
     "SYS_PTRACE": {"io", "root", "ns"},
     "DAC_READ_SEARCH": {"io"},
     "SYS_NICE": {"real_time"},

@@ -26,7 +26,7 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root: runs a container"),
     pytest.mark.skipif(runc_container.RUNC is None, reason="no runc on PATH"),
 ]
-CAPABILITIES = ["PERFMON", "SYS_PTRACE", "DAC_READ_SEARCH", "SYS_NICE"]
+CAPABILITIES = ["PERFMON", "BPF", "SYS_PTRACE", "DAC_READ_SEARCH", "SYS_NICE"]
 WRITING = (
     "touch /x",
     "touch /etc/reveal/x",

@@ -19,6 +19,7 @@ from typing import Any
 # linux/capability.h
 NUMBERS = {
     "DAC_READ_SEARCH": 2, "NET_BIND_SERVICE": 10, "SYS_PTRACE": 19, "SYS_NICE": 23, "PERFMON": 38,
+    "BPF": 39,
 }  # fmt: skip
 ALL = "ALL"  # as root has it
 _LAST = 63

@@ -14,7 +14,7 @@ from support.helm_chart import NAMESPACE
 from support.tls_redis import AUTHORITY, LOGIN, PORT, URL, TlsRedis, tls_redis
 
 # sources of perf events, as examples/least-privilege.yaml leaves them out
-_COUNTED = ["perf", "tracepoints", "pmu", "msr", "smi", "cstates", "uncore", "energy"]
+_COUNTED = ["perf", "tracepoints", "pmu", "msr", "smi", "cstates", "uncore", "energy", "ledger"]
 _VALUES = {
     "redis.url": URL,
     "redis.existingSecret": LOGIN,

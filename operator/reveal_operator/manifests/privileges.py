@@ -58,6 +58,7 @@ class Need:
 _COUNTED = (
     "perf", "tracepoints", "pmu", "msr", "smi", "cstates", "uncore", *WITH_PERF_CGROUPS,
 )  # fmt: skip
+_LEDGER = ("ledger",)
 _GPUS = ("nvml", "nvml-state", "nvml-subjects")
 # sources that read files of other processes
 _OF_OTHERS = ("subject-network", "subject-storage", "process-groups")
@@ -100,8 +101,15 @@ NEEDS: tuple[Need, ...] = (
         " kernel.perf_event_paranoid. It exists since Linux 5.8. Older kernels require SYS_ADMIN,"
         " which only Privileged has",
         "everything that perf events count; energy is read from powercap instead, where the host"
-        " has it",
-        gone=_COUNTED, less=("energy",),
+        " has it; the lost-time ledger",
+        gone=(*_COUNTED, *_LEDGER), less=("energy",),
+    ),
+    Need(
+        NeedKind.CAPABILITY, "BPF",
+        "loading the programs that follow threads. They read the scheduler's data, which takes"
+        " PERFMON as well, and write only their own maps. It exists since Linux 5.8",
+        "the lost-time ledger",
+        gone=_LEDGER,
     ),
     Need(
         NeedKind.CAPABILITY, "SYS_PTRACE",
@@ -136,10 +144,12 @@ NEEDS: tuple[Need, ...] = (
     Need(
         NeedKind.UNCONFINED, SECCOMP,
         "the default profiles of CRI-O until the end of 2025, and of containerd before 1.6.9,"
-        " refuse perf_event_open to a process that has PERFMON alone. A profile of Reveal's own"
-        " would have to be installed on every node",
-        "everything that perf events count, where the profile of the runtime refuses them",
-        gone=_COUNTED, less=("energy",),
+        " refuse perf_event_open to a process that has PERFMON alone, and older ones bpf to"
+        " a process that has BPF alone. A profile of Reveal's own would have to be installed on"
+        " every node",
+        "everything that perf events count, and the lost-time ledger, where the profile of the"
+        " runtime refuses them",
+        gone=(*_COUNTED, *_LEDGER), less=("energy",),
     ),
     Need(
         NeedKind.UNCONFINED, APPARMOR,
@@ -150,10 +160,11 @@ NEEDS: tuple[Need, ...] = (
     ),
     Need(
         NeedKind.UNCONFINED, SELINUX,
-        "the type container_t may neither see processes of other types nor open perf events."
+        "the type container_t may not see processes of other types, open perf events or load BPF"
+        " programs."
         " The type spc_t may. It has no effect on hosts without SELinux",
         "the same as without SYS_PTRACE and PERFMON, on hosts with SELinux",
-        gone=("filesystems", *_COUNTED), less=_OF_OTHERS,
+        gone=("filesystems", *_COUNTED, *_LEDGER), less=_OF_OTHERS,
     ),
     Need(
         NeedKind.VARIABLE, "NVIDIA_VISIBLE_DEVICES=all",

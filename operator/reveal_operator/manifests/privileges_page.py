@@ -57,7 +57,6 @@ _NOT_NEEDED = (
         " or in powercap",
     ),
     ("`NET_ADMIN`", "sock_diag and ethtool give statistics to every process in the namespace"),
-    ("`BPF`", "perf events count tracepoints"),
     (
         "the host's `/`",
         "statvfs on `/proc/1/root` gives the free space of its file systems. The only file"

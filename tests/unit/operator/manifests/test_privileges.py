@@ -18,7 +18,7 @@ from support.property_tests import examples
 
 PAGE = ROOT / "docs/reference/privileges.md"
 # capabilities(7); a capability without a row must be in no manifest
-HARMLESS = {"PERFMON", "SYS_PTRACE", "DAC_READ_SEARCH", "SYS_NICE", "NET_BIND_SERVICE"}
+HARMLESS = {"PERFMON", "BPF", "SYS_PTRACE", "DAC_READ_SEARCH", "SYS_NICE", "NET_BIND_SERVICE"}
 
 
 def context(**collector: Any) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def test_capabilities_are_those_of_the_table_and_no_other() -> None:
     assert given["allowPrivilegeEscalation"] is False
     assert given["capabilities"] == {
         "drop": ["ALL"],
-        "add": ["PERFMON", "SYS_PTRACE", "DAC_READ_SEARCH", "SYS_NICE"],
+        "add": ["PERFMON", "BPF", "SYS_PTRACE", "DAC_READ_SEARCH", "SYS_NICE"],
     }
     assert given["appArmorProfile"] == {"type": "Unconfined"}
     assert given["seLinuxOptions"] == {"type": "spc_t"}
@@ -97,6 +97,8 @@ def test_the_example_of_least_privilege_has_only_its_stated_privileges() -> None
 def test_an_included_source_adds_its_privileges() -> None:
     for source, capability in (
         ("tracepoints", "PERFMON"),
+        ("ledger", "PERFMON"),
+        ("ledger", "BPF"),
         ("subject-network", "SYS_PTRACE"),
         ("filesystems", "DAC_READ_SEARCH"),
     ):
