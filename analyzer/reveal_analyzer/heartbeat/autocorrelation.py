@@ -104,7 +104,7 @@ def _matching_lag(parts: Sequence[Floats], lag: int) -> float:
     """Return the lag near one at which the stretches repeat that match what follows them."""
     reach = int(_NEAR * lag) + 1
     low, high = max(1, lag - reach), lag + reach
-    products = sum(_products(part, low, high) for part in parts)
+    products: Floats = np.sum([_products(part, low, high) for part in parts], axis=0)
     heights = _sums(products, lag)
     if not heights.size:
         return float(lag)
