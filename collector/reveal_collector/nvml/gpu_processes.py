@@ -20,7 +20,7 @@ from reveal_collector.subjects.processes import NotAProcess, parse_stat
 from reveal_collector.subjects.stable_selection import StableSelection
 from reveal_contract.time_units import NS_PER_SECOND
 
-LIST_NS = 5 * NS_PER_SECOND
+LIST_NS = 2 * NS_PER_SECOND
 UNATTRIBUTED = "unattributed"
 _MARGIN_BYTES = 64 << 20  # that a subject must use more than another to replace it
 _MAX_PERCENT = 100  # samples of processes that just started may hold garbage
@@ -100,28 +100,35 @@ def mean_utilization(samples: Iterable[Any]) -> dict[int, float]:
 
 
 class SubjectCache:
-    """Subjects by process, cached with the start time: a reused pid is another process."""
+    """Subjects by process, cached with the start time: a reused pid is another process.
+
+    A process that ended since the driver listed it keeps its subject.
+    """
 
     def __init__(self, proc: Path, subject_of_pid: SubjectOfPid | None = None) -> None:
         self._proc = proc
         self._find_subject = subject_of_pid or ProcessOwner(proc)
-        self._known: dict[int, tuple[int, str]] = {}
+        self._known: dict[int, tuple[int | None, str]] = {}
 
     def subject_of(self, pid: int) -> str:
         """Return the subject of a process, ``UNATTRIBUTED`` if it cannot be found."""
+        known = self._known.get(pid)
         try:
             start = parse_stat(pid, (self._proc / str(pid) / "stat").read_bytes(), 1).start
         except (OSError, ValueError, NotAProcess):
-            return UNATTRIBUTED
-        known = self._known.get(pid)
+            return known[1] if known else UNATTRIBUTED
         if known is None or known[0] != start:
             known = self._known[pid] = start, self._find_subject(pid) or UNATTRIBUTED
         return known[1]
 
+    def renew(self) -> None:
+        """Have the subjects of living processes found again."""
+        self._known = {pid: (None, subject) for pid, (_, subject) in self._known.items()}
+
     def retain(self, pids: Iterable[int]) -> None:
         """Remove all other processes."""
-        alive = set(pids)
-        self._known = {pid: known for pid, known in self._known.items() if pid in alive}
+        listed = set(pids)
+        self._known = {pid: known for pid, known in self._known.items() if pid in listed}
 
 
 class SubjectGpuUsage:
@@ -146,7 +153,7 @@ class SubjectGpuUsage:
         gpus = list(gpus)
         if now_ns - self._renewed_ns > self.RENEW_NS:
             self._renewed_ns = now_ns
-            self._cache.retain(())
+            self._cache.renew()
         self._cache.retain(
             pid for gpu in gpus for pid in (*gpu.busy, *(each.pid for each in gpu.processes))
         )

@@ -29,6 +29,7 @@ log = logging.getLogger(__name__)
 
 _MIN_RETRY_S, _MAX_RETRY_S = 5.0, 60.0
 _STOP_TIMEOUT_S = 1.0  # how long ``stop`` waits for a call in the driver
+_READ_MARGIN_NS = 3 * QUICK_NS  # that states keep from the moment in which a slice reads them
 
 Values = dict[tuple[str, str], int | None]
 
@@ -52,6 +53,7 @@ class NvmlPoller:
         self.snapshots = dict.fromkeys((QUICK, STATE, SUBJECTS), EMPTY)
         self.degraded: tuple[str, ...] = ()
         self.outage: Outage | None = None
+        self.state_read_ns = 0  # when a source read the states last
         self._roots, self._profiling, self._load, self._clock = roots, profiling, load, clock
         self._subject_usage = SubjectGpuUsage(SubjectCache(roots.proc, subject_of_pid))
         self._xids = XidCounts()
@@ -116,9 +118,13 @@ class NvmlPoller:
             )
         self.run_round()
 
-    def run_round(self) -> None:
-        """Send the queries that are due and update the snapshots."""
-        now = self._clock()
+    def run_round(self, planned_ns: int | None = None) -> None:
+        """Send the queries that are due and update the snapshots.
+
+        Decisions are made at the planned time: a round that is a millisecond early or late must
+        not move a query to another round, where a second has two values of it, and the next none.
+        """
+        now = self._clock() if planned_ns is None else planned_ns
         session = self._session
         if session is None:
             if now >= self._retry_due_ns:
@@ -134,7 +140,7 @@ class NvmlPoller:
         due = self._clock()
         while not self._stopping.is_set():
             try:
-                self.run_round()
+                self.run_round(due)
             except Exception:  # a defect must not end the thread: the next round may succeed
                 log.exception("a round of GPU queries failed")
             due = max(due + QUICK_NS, self._clock())
@@ -144,7 +150,7 @@ class NvmlPoller:
         if now >= self._enumerate_due_ns:
             session.enumerate()
             self._enumerate_due_ns = now + RARE_NS
-        for gpu, code in session.round():
+        for gpu, code in session.round(now):
             self._xids.add(gpu, code, now)
             log.warning("GPU %d: XID %d", gpu, code)
         # Once a second: the periods follow the measured costs.
@@ -213,10 +219,20 @@ class NvmlPoller:
             for schedule in session.schedules
             for metric in schedule.others
         }
-        self._state_due_ns = now + NS_PER_SECOND
+        self._state_due_ns = now + self._until_next_state(now)
         self.degraded = tuple(session.budget.slowed)
         self._store(STATE, state | self._gpu_values(session, now), now)
         self._store(SUBJECTS, self._subject_usage.values(session.processes.values(), now), now)
+
+    def _until_next_state(self, now: int) -> int:
+        """Return the time to the next states: once a second, away from the reads of slices.
+
+        Otherwise a slice would have the counts of no second, and the next those of two.
+        """
+        since_read = (now - self.state_read_ns) % NS_PER_SECOND
+        distance = min(since_read, NS_PER_SECOND - since_read)
+        is_near = self.state_read_ns > 0 and distance < _READ_MARGIN_NS
+        return NS_PER_SECOND // 2 if is_near else NS_PER_SECOND
 
     def _gpu_values(self, session: NvmlSession, now: int) -> Values:
         lost = session.lost()

@@ -106,7 +106,7 @@ class NvmlSession:
             period for schedule in self.schedules for period in schedule.periods
         )
 
-    def round(self) -> Iterator[tuple[int, int]]:
+    def round(self, now_ns: int) -> Iterator[tuple[int, int]]:
         """Send the queries that are due; return new XID errors as (GPU, code).
 
         Raises ``NVMLError`` if the driver is gone.
@@ -115,7 +115,7 @@ class NvmlSession:
         for quick in (True, False):
             for state in self._gpus.values():
                 for schedule in state.schedules:
-                    for query in schedule.due(began, quick):
+                    for query in schedule.due(now_ns, quick):
                         if not quick and self._clock() - began > _MAX_ROUND_NS:
                             break
                         self.spent_ns += schedule.send(self._nvml, query, self.budget, self._clock)

@@ -90,11 +90,13 @@ class GpuSource:
     def read(self) -> Sequence[int | None]:
         if self._poller is None:
             return self._no_values
-        snapshot = self._poller.snapshots[self._snapshot_name]
+        snapshot, now = self._poller.snapshots[self._snapshot_name], time.monotonic_ns()
+        if self._snapshot_name == STATE:
+            self._poller.state_read_ns = now
         if snapshot.channels is not self.channels:
             self._update_channels(snapshot)
             raise LayoutChanged(self.name)
-        if time.monotonic_ns() - snapshot.taken_ns > STALE_NS:
+        if now - snapshot.taken_ns > STALE_NS:
             return self._no_values  # the driver hangs: its last values say nothing about now
         return snapshot.values
 

@@ -7,6 +7,7 @@
  *   call.FUNCTION CODE        the call fails; "0.call.FUNCTION" on one GPU, "0.call.*" all of it
  *   delay.FUNCTION MICROSECONDS
  *   0.field.ID[.SCOPE] VALUE  a field; 0.gpm.ID a GPM figure
+ *   0.field_delay.ID MICROSECONDS
  *   0.process.K PID BYTES c|g and 0.busy.K PID TIMESTAMP SM; K from 0 on
  *   xid.K GPU CODE            an event, each told once
  */
@@ -106,6 +107,15 @@ static int value(const Device *device, const char *name, unsigned long long *out
     return end == list ? INVALID : OK;
 }
 
+/* take so many microseconds, in which others may call; the lock is held before and after */
+static void last(long delay) {
+    if (!delay) return;
+    pthread_mutex_unlock(&lock);
+    struct timespec pause = {delay / 1000000, delay % 1000000 * 1000};
+    nanosleep(&pause, NULL);
+    pthread_mutex_lock(&lock);
+}
+
 /* begin a call: the script, its delay, its error; the lock is held on return */
 static int enter(const char *function, const Device *device) {
     char key[160];
@@ -114,12 +124,7 @@ static int enter(const char *function, const Device *device) {
     snprintf(key, sizeof key, "delay.%s", function);
     long delay = number(key, 0);
     if (device && of(device, key)) delay = strtol(of(device, key), NULL, 0);
-    if (delay) {
-        pthread_mutex_unlock(&lock);
-        struct timespec pause = {delay / 1000000, delay % 1000000 * 1000};
-        nanosleep(&pause, NULL);
-        pthread_mutex_lock(&lock);
-    }
+    last(delay);
     snprintf(key, sizeof key, "call.%s", function);
     if (raw(key)) return (int)number(key, 0);
     if (!device) return OK;
@@ -327,6 +332,9 @@ int nvmlDeviceGetFieldValues(Device *device, int wanted, Field *fields) {
     ENTER(device);
     for (int at = 0; at < wanted; at++) {
         char key[64];
+        snprintf(key, sizeof key, "field_delay.%u", fields[at].field);
+        const char *delay = of(device, key);
+        last(delay ? strtol(delay, NULL, 0) : 0);
         if (fields[at].scope) snprintf(key, sizeof key, "field.%u.%u", fields[at].field, fields[at].scope);
         else snprintf(key, sizeof key, "field.%u", fields[at].field);
         fields[at].type = 3; /* unsigned long long */

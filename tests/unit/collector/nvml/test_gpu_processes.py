@@ -20,6 +20,37 @@ class Subjects(SubjectCache):
         return f"pod-{pid}"
 
 
+def stat(proc: Path, pid: int, start: int) -> Path:
+    """Write the stat file of a process."""
+    folder = proc / str(pid)
+    folder.mkdir(exist_ok=True)
+    fields = ["S", "1", str(pid), *["0"] * 16, str(start), *["0"] * 20]
+    (folder / "stat").write_text(f"{pid} (python3) {' '.join(fields)}\n")
+    return folder
+
+
+def test_a_process_that_ended_keeps_its_subject(tmp_path: Path) -> None:
+    cache = SubjectCache(tmp_path, lambda pid: f"pod-{pid}")
+    folder = stat(tmp_path, 7, start=100)
+    assert cache.subject_of(7) == "pod-7"
+    (folder / "stat").unlink()
+    cache.renew()
+    assert cache.subject_of(7) == "pod-7"
+    cache.retain([])
+    assert cache.subject_of(7) == "unattributed"
+
+
+def test_a_reused_pid_is_another_process(tmp_path: Path) -> None:
+    owners = iter(["old", "new", "renamed"])
+    cache = SubjectCache(tmp_path, lambda pid: next(owners))
+    found = []
+    for start in (100, 100, 200):
+        stat(tmp_path, 7, start)
+        found.append(cache.subject_of(7))
+    cache.renew()
+    assert [*found, cache.subject_of(7)] == ["old", "old", "new", "renamed"]
+
+
 def displayed(usage: Usage, memory: dict[int, int], second: int) -> list[str]:
     gpu = GpuProcesses()
     gpu.processes = tuple(GpuProcess(pid, used) for pid, used in memory.items())

@@ -33,7 +33,7 @@ def test_what_a_card_uses_is_there_in_base_units(script: Script) -> None:
     assert base_unit(watch, QUICK, "gpu.utilization", "1") == 91
     assert base_unit(watch, QUICK, "gpu.memory.used") == 60 * GIB
     assert base_unit(watch, QUICK, "gpu.power") == pytest.approx(412.0)
-    assert base_unit(watch, QUICK, "gpu.energy") == pytest.approx(9000.0)
+    assert base_unit(watch, STATE, "gpu.energy") == pytest.approx(9000.0)
     assert base_unit(watch, QUICK, "gpu.clock.sm") == pytest.approx(1.98e9)
     assert base_unit(watch, STATE, "gpu.power.limit") == pytest.approx(700.0)
     assert base_unit(watch, STATE, "gpu.temperature") == 55
@@ -233,6 +233,16 @@ def test_an_expensive_query_of_a_card_is_slowed_and_reported(script: Script) -> 
     before = watch.figures()["gpu.driver.time", ""]
     assert before is not None
     assert before > 10 * 2 * 6_000_000
+
+
+def test_an_expensive_energy_counter_leaves_the_power_in_the_fast_lane(script: Script) -> None:
+    script.change({"0.field_delay.83": 6_000})
+    watch = SteppedPoller(timed=True)
+    watch.run(2)
+    assert watch.poller.degraded == ()
+    script.change({"0.field.186": 650_000})
+    watch.run(0.1)
+    assert base_unit(watch, QUICK, "gpu.power") == pytest.approx(650.0)
 
 
 def test_a_list_of_answers_is_followed_over_errors(script: Script) -> None:
