@@ -17,6 +17,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import astuple
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ from faultbench.npz_recordings import HostFaultsError
 from faultbench.recorder import Recorder, RecordError, Timing
 from faultbench.recording_index import IndexFileError
 from faultbench.sessions import NothingToJudgeError, Session, sessions
-from faultbench.step_loss import STEPS
+from faultbench.step_loss import STEPPING, STEPS
 from host_cleanup import interruptible, log
 from reveal_cli.faults import (
     FAULTS,
@@ -90,6 +91,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--workloads", nargs="*", choices=NAMES, default=["train", "server"])
     parser.add_argument("--weak", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--healthy", type=float, default=0.0, metavar="MINUTES")
+    parser.add_argument(
+        "--timing", type=float, nargs=4, default=astuple(Timing()),
+        metavar=("WARMUP", "LEAD", "FAULT", "REST"), help="seconds of each part of a recording",
+    )  # fmt: skip
     parser.add_argument("--chained", action="store_true", help="one analyzer a session")
     parser.add_argument("--beside", type=Path, metavar="FILE.py", help="another detector, npz only")
     parser.add_argument("--sensitivity", choices=SENSITIVITIES, default="Low")
@@ -115,11 +120,12 @@ def _list(faults: Sequence[Fault], scratch: Path) -> None:
 
 
 def _record(asked: argparse.Namespace, faults: Sequence[Fault]) -> None:
+    timing = Timing(*asked.timing)
     for workload in asked.workloads:
-        job = partial(Workload, log=asked.record / STEPS) if workload == "train" else Workload
-        Recorder(asked.record, asked.scratch, Timing(), log, job).faults(workload, faults)
+        job = partial(Workload, log=asked.record / STEPS) if workload in STEPPING else Workload
+        Recorder(asked.record, asked.scratch, timing, log, job).faults(workload, faults)
     if asked.healthy:
-        Recorder(asked.record, asked.scratch, Timing(), log).healthy(asked.healthy)
+        Recorder(asked.record, asked.scratch, timing, log).healthy(asked.healthy)
 
 
 def _replay(asked: argparse.Namespace, only: set[str] | None) -> None:

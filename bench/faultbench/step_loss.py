@@ -10,6 +10,7 @@ from pathlib import Path
 from faultbench.recording_index import CaseRow
 
 STEPS = "steps.jsonl"  # beside the recordings
+STEPPING = ("train", "gpu")  # workloads that write it
 HARM = 0.1  # of its pace: less is within what a job's pace varies by
 _SECOND_NS = 1e9
 _SETTLE_S = 0.5  # a stressor needs to be there
@@ -69,7 +70,7 @@ def _apart(spans: Iterable[Span]) -> list[Span]:
 def steps_of(folder: Path, workload: str) -> Steps | None:
     """Those of a recorded training job; none where the job has no steps or wrote none down."""
     log = folder / STEPS
-    return read_steps(log) if workload == "train" and log.exists() else None
+    return read_steps(log) if workload in STEPPING and log.exists() else None
 
 
 def lost(steps: Steps, case: CaseRow) -> float:

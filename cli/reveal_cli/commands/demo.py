@@ -154,6 +154,8 @@ class FaultSchedule:
     @property
     def job(self) -> str:
         """Return the job that suffers from the fault: network faults need a server."""
+        if Subsystem.GPU in self.fault.subsystems:
+            return "gpu"
         return "server" if Subsystem.NETWORK in self.fault.subsystems else "train"
 
     def on_tick(self, elapsed: float, state: ScanState) -> None:

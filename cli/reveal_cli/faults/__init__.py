@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import difflib
 
-from reveal_cli.faults import cpu, memory, network, storage
+from reveal_cli.faults import cpu, gpu, memory, network, storage
 from reveal_cli.faults.base import Culprit, Fault, FaultError, FaultTarget, Injection, Needs
 from reveal_cli.faults.ledger import Ledger, LedgerError, Undo, sweep
 
@@ -33,7 +33,9 @@ __all__ = [
     "sweep",
 ]  # fmt: skip
 
-FAULTS: tuple[Fault, ...] = (*cpu.FAULTS, *memory.FAULTS, *storage.FAULTS, *network.FAULTS)
+FAULTS: tuple[Fault, ...] = (
+    *cpu.FAULTS, *memory.FAULTS, *storage.FAULTS, *network.FAULTS, *gpu.FAULTS,
+)  # fmt: skip
 
 
 class UnknownFaultError(KeyError):

@@ -84,6 +84,12 @@ def _group_of(pid: int) -> int:
         return 0
 
 
+def _spin_beside(injection: Injection) -> None:
+    """Run two spinning processes on each CPU that the workload may use."""
+    for cpu in os.sched_getaffinity(_members(injection.target)[0]):
+        injection.program("spin", 2, cpu)
+
+
 def _single_process(target: FaultTarget) -> str:
     return "" if len(_members(target)) > 1 else "the workload is a single process"
 
@@ -105,6 +111,10 @@ _QUOTA = Needs(root=True, workload=True, controllers=("cpu",))
 
 FAULTS: tuple[Fault, ...] = (
     _fault("cpu_contend", "CPU contention", f"{_HOGS} processes that spin", program("spin", _HOGS)),
+    _fault(
+        "cpu_beside", "CPU contention", "2 spinning processes on each CPU of the workload",
+        _spin_beside, needs=Needs(workload=True),
+    ),
     _fault(
         "pin_cpu1", "one CPU overloaded", f"2 spinning processes bound to CPU {_LAST_CPU}",
         program("spin", 2, _LAST_CPU),

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from reveal_cli.faults.base import LIMIT_S
+from reveal_cli.faults.cuda import gpu_compute, gpu_copy, gpu_hold
 
 MIB = 1 << 20
 _PAGE = mmap.PAGESIZE
@@ -273,7 +274,7 @@ PROGRAMS: dict[str, Callable[..., None]] = {
     program.__name__: program
     for program in (
         spin, switch, fork, page_faults, lock, leak, cycle, oom, reread, write, direct,
-        udp_send, udp_receive, tcp_send, tcp_receive, flap,
+        udp_send, udp_receive, tcp_send, tcp_receive, flap, gpu_compute, gpu_hold, gpu_copy,
     )
 }  # fmt: skip
 

@@ -96,6 +96,10 @@ FAULTS: tuple[Fault, ...] = (
         _dirty(100 * _MIB, 20e6), weak=True, needs=Needs(check=_on_disk),
     ),
     Fault(
+        "sync_storm", "sync storm", _STORAGE, "1 MiB written and synced, as often as possible",
+        _dirty(_MIB, 0), needs=Needs(check=_on_disk),
+    ),
+    Fault(
         "read_burst", "storage read burst", _STORAGE, "4 readers of random 256 KiB blocks, direct",
         _direct(1 << 18, 4), needs=Needs(check=_on_disk), prepare=_data,
     ),

@@ -1,4 +1,4 @@
-"""Steady real workloads to inject faults into: a training job, a request server, a data loader.
+"""Steady real workloads to inject faults into: training jobs, a request server, a data loader.
 
     with Workload("train", scratch) as job:
         target = job.target           # what a fault is injected into
@@ -10,8 +10,10 @@ in a network namespace behind a veth pair.  Otherwise it runs in a process group
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import subprocess
+import time
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -19,16 +21,24 @@ from typing import Self
 from reveal_cli.faults import launch
 from reveal_cli.faults.base import FaultTarget, process_group_subject
 from reveal_cli.faults.cgroups import Cgroup
+from reveal_cli.faults.cuda import no_gpu
 from reveal_cli.faults.ledger import Ledger, Undo
 from reveal_cli.faults.link import WORKLOAD
+from reveal_cli.workloads.pace import READY
 
-NAMES = ("train", "server", "loader")
+NAMES = ("train", "server", "loader", "gpu")
 CGROUP_PREFIX = "reveal-work-"
+_READY_S, _CHECK_S = 120.0, 0.05  # until a job on a GPU has its pace
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 class WorkloadError(RuntimeError):
     """The workload could not be started; the text has the reason."""
+
+
+def _no_gpu_job() -> str:
+    """Return why this host cannot train on a GPU; "" if it can."""
+    return no_gpu() or ("" if importlib.util.find_spec("torch") else "PyTorch is not installed")
 
 
 class Workload:
@@ -40,6 +50,8 @@ class Workload:
     def __init__(self, name: str, scratch: Path, log: Path | None = None, threads: int = 1) -> None:
         if name not in NAMES:
             raise WorkloadError(f"no workload is called {name!r}; there are {', '.join(NAMES)}")
+        if name == "gpu" and (why := _no_gpu_job()):
+            raise WorkloadError(f"gpu: {why}")
         self.name, self.scratch, self.log = name, scratch, log
         self._threads = threads
         self._ledger: Ledger | None = None
@@ -117,6 +129,16 @@ class Workload:
             self._serve(ledger)
         else:
             self._run(*launch.python(f"reveal_cli.workloads.{self.name}", str(files)))
+        if self.name == "gpu":
+            self._wait_for(files / READY)
+
+    def _wait_for(self, file: Path) -> None:
+        """Wait for a file of the job: to load its packages takes many seconds of the CPU."""
+        deadline = time.monotonic() + _READY_S
+        while not file.exists():
+            if not self.alive or time.monotonic() > deadline:
+                raise WorkloadError("it does not train; its log says why")
+            time.sleep(_CHECK_S)
 
     def _serve(self, ledger: Ledger) -> None:
         server, client = (

@@ -7,6 +7,8 @@ import os
 import sys
 import time
 
+READY = "ready"  # a file that a job makes when it has its pace, where that takes long
+
 
 class Pacer:
     """Starts each piece of work on a grid of ``period`` seconds; at once if it is late."""

@@ -36,7 +36,7 @@ def test_full_strength_covers_every_area_of_a_host() -> None:
     kinds = {fault.kind: fault.subsystems for fault in FAULTS if not fault.weak}
     assert len(kinds) >= 14
     areas = frozenset().union(*kinds.values())
-    assert areas == {Subsystem.CPU, Subsystem.MEMORY, Subsystem.STORAGE, Subsystem.NETWORK}
+    assert areas == set(Subsystem)
 
 
 def test_every_weak_fault_has_a_strong_counterpart() -> None:
@@ -88,6 +88,27 @@ def test_the_menu_shows_whether_each_fault_works_here(tmp_path: Path) -> None:
         assert isinstance(fault.unsupported_reason(FaultTarget(scratch=tmp_path)), str)
 
 
+def test_without_a_gpu_its_faults_and_its_job_are_refused_with_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reveal_cli.faults.cuda._CONTROL", tmp_path / "nvidiactl")
+    refused = {
+        fault.name for fault in FAULTS
+        if fault.unsupported_reason(FaultTarget()) == "this host has no NVIDIA GPU"
+    }  # fmt: skip
+    assert refused == {"gpu_shared", "gpu_shared_weak", "gpu_memory", "gpu_pcie"}
+    with pytest.raises(WorkloadError, match="gpu: this host has no NVIDIA GPU"):
+        Workload("gpu", tmp_path)
+
+
+def test_a_driver_that_is_not_installed_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reveal_cli.faults.cuda._CONTROL", tmp_path)
+    monkeypatch.setattr("reveal_cli.faults.cuda._DRIVER", "libcuda-no-such.so.1")
+    assert "libcuda-no-such.so.1" in find("gpu_pcie").unsupported_reason(FaultTarget())
+
+
 def test_memory_file_systems_are_on_no_disk() -> None:
     assert disk_of(Path("/proc")) is None
 
@@ -102,5 +123,5 @@ def test_unpaced_counts_without_waiting() -> None:
 
 
 def test_an_unknown_workload_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(WorkloadError, match="there are train, server, loader"):
+    with pytest.raises(WorkloadError, match="there are train, server, loader, gpu"):
         Workload("dance", tmp_path)
