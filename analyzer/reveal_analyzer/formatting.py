@@ -19,7 +19,9 @@ _SUMMED = frozenset({
     "storage.disk.discard_time", "storage.disk.flush_time",
 })  # fmt: skip
 
-_SIGNS = {"Hz": "Hz", "watts": " W", "joules": " J", "celsius": " C", "events/s": "/s"}
+_SIGNS = {
+    "percent": " %", "Hz": "Hz", "watts": " W", "joules": " J", "celsius": " C", "events/s": "/s",
+}  # fmt: skip
 
 
 def human(value: float, unit: str, kind: Kind) -> str:

@@ -21,6 +21,7 @@ from reveal_collector.readers.raw_slice import RawSlice, SliceOrigin
 from reveal_collector.readers.source import (
     HUNG_NS,
     AdaptiveSource,
+    DriverSource,
     PausableSource,
     Roots,
     Source,
@@ -133,6 +134,7 @@ class Collector:
         self._unencoded = 0
         self._subject_sources: list[SubjectSource] = []
         self._adaptive: list[AdaptiveSource] = []
+        self._drivers: list[DriverSource] = []
         self._throttled: list[ThrottledSource] = []
         self._pausable: dict[str, PausableSource] = {}
         self._budget = CpuBudget(settings.cpu_budget_millicores)
@@ -232,6 +234,7 @@ class Collector:
         """Find the sources that implement optional protocols; once, as these checks are slow."""
         self._subject_sources = [each for each in sources if isinstance(each, SubjectSource)]
         self._adaptive = [each for each in sources if isinstance(each, AdaptiveSource)]
+        self._drivers = [each for each in sources if isinstance(each, DriverSource)]
         self._throttled = [each for each in sources if isinstance(each, ThrottledSource)]
         self._pausable = {each.name: each for each in sources if isinstance(each, PausableSource)}
 
@@ -344,7 +347,8 @@ class Collector:
     def _keep_budget(self) -> None:
         """Update the CPU budget and apply the saving that it takes or reverts."""
         was_exhausted = self._budget.exhausted
-        saving = self._budget.update(time.monotonic_ns(), time.process_time_ns(), self._costs)
+        cpu_ns = time.process_time_ns() - sum(each.driver_cpu_ns for each in self._drivers)
+        saving = self._budget.update(time.monotonic_ns(), cpu_ns, self._costs)
         if self._budget.exhausted and not was_exhausted:
             log.warning("%s", self._budget.messages[-1])
         if saving is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -129,6 +130,24 @@ def fallbacks(sink: Kept) -> int:
     last = sink.shipped[-1]
     index = [channel.metric for channel in last.table.slow].index("own.fallbacks")
     return int(decode(last.data).slow[index])
+
+
+class Driver:
+    """A source that has a thread of its own, which used this CPU time."""
+
+    driver_cpu_ns = 7_000_000_000
+
+
+def test_the_budget_leaves_out_the_time_of_a_driver_that_has_a_limit_of_its_own(
+    run: Callable[[CollectorSettings], Collector], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collector = run(SETTINGS)
+    used: list[int] = []
+    monkeypatch.setattr(collector._budget, "update", lambda now, cpu, costs: used.append(cpu))
+    collector._drivers = [Driver()]
+    before = time.process_time_ns()
+    collector._keep_budget()
+    assert before <= used[-1] + Driver.driver_cpu_ns <= time.process_time_ns()
 
 
 def test_an_exceeded_budget_takes_savings_reports_and_reverts_them(

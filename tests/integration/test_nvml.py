@@ -104,9 +104,11 @@ def test_a_gpu_that_is_lost_midway_shows_on_the_wire(script: Script) -> None:
     assert column(slices, "gpu.subject.memory_used", subjects.pop())[-1] == GIB
 
 
-def test_energy_travels_as_differences(script: Script) -> None:
+def test_throttled_time_travels_as_differences(script: Script) -> None:
     steps = " ".join(str(1_000_000 + 60_000 * second) for second in range(60))
-    script.change({"2.field.83": steps, "step_ms": 1000})
+    script.change({"2.field.75": steps, "step_ms": 1000})
     slices = collect(script, lambda slices: len(slices) >= 5)
-    values = [each for each in column(slices, "gpu.energy", "2") if each is not None]
+    values = [
+        each for each in column(slices, "gpu.throttled_time.thermal", "2") if each is not None
+    ]
     assert values.count(60_000) >= len(values) - 1  # the fake driver steps at a time of its own

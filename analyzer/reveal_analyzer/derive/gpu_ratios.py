@@ -16,7 +16,7 @@ _PPM = 1e6
 _BUSY_PERCENT = 50  # below, a low clock only saves power
 _SLOWDOWN_TIMES = tuple(
     f"gpu.throttled_time.{reason}"
-    for reason in ("power", "thermal", "sync_boost", "board_limit", "reliability")
+    for reason in ("thermal", "sync_boost", "board_limit", "reliability")
 )
 
 

@@ -14,15 +14,15 @@ from typing import Any
 from reveal_collector.nvml import library
 from reveal_collector.nvml.library import Handle, Library
 from reveal_collector.nvml.queries import Query, Values
-from reveal_collector.nvml.query_budget import SLOW_NS
 from reveal_collector.subjects.pods.process_owner import ProcessOwner, SubjectOfPid
 from reveal_collector.subjects.processes import NotAProcess, parse_stat
 from reveal_collector.subjects.stable_selection import StableSelection
 from reveal_contract.time_units import NS_PER_SECOND
 
-LIST_NS = 2 * NS_PER_SECOND
+LIST_NS, SAMPLE_NS = 2 * NS_PER_SECOND, 5 * NS_PER_SECOND
 UNATTRIBUTED = "unattributed"
 _MARGIN_BYTES = 64 << 20  # that a subject must use more than another to replace it
+_ALL = 100_00  # the whole time of a GPU, in hundredths of a percent
 _MAX_PERCENT = 100  # samples of processes that just started may hold garbage
 
 
@@ -45,13 +45,15 @@ class GpuProcesses:
         self.processes: tuple[GpuProcess, ...] = ()
         self.busy: dict[int, float] = {}  # pid -> percent of the time of the GPU
         self.is_listed = self.is_sampled = True
+        self.has_samples = False  # whether this card says what each process uses of its time
         self._last_sample_us = 0
 
     def queries(self) -> tuple[Query, Query]:
         """Return the queries that update the processes."""
         return (
             Query("processes", ("gpu.processes",), LIST_NS, self._list),
-            Query("process_utilization", (), SLOW_NS, self._sample),
+            # it takes 3 ms on an H100; the driver keeps the samples since the last call
+            Query("process_utilization", (), SAMPLE_NS, self._sample),
         )
 
     def clear(self) -> None:
@@ -80,7 +82,7 @@ class GpuProcesses:
                 raise
             samples = []  # no process used the GPU since the last sample
         self._last_sample_us = max([self._last_sample_us, *(each.timeStamp for each in samples)])
-        self.is_sampled = True
+        self.is_sampled = self.has_samples = True
         self.busy = mean_utilization(samples)
         return ()
 
@@ -97,6 +99,17 @@ def mean_utilization(samples: Iterable[Any]) -> dict[int, float]:
         if each.pid and each.smUtil <= _MAX_PERCENT:
             found.setdefault(each.pid, []).append(each.smUtil)
     return {pid: sum(values) / len(values) for pid, values in found.items()}
+
+
+def contention(shares: Iterable[int]) -> int:
+    """Return for how much of its time a GPU is wanted by several subjects, of what each uses.
+
+    All are hundredths of a percent.  What all but the one with the most use is used in turns, as
+    far as no time is left.
+    """
+    used = sorted(shares)
+    left = max(0, _ALL - sum(used))
+    return max(0, min(_ALL, sum(used[:-1])) - left)
 
 
 class SubjectCache:
@@ -178,6 +191,13 @@ class SubjectGpuUsage:
                 ("gpu.subject.sm_utilization", utilization, is_sampled),
             )
         }
+
+    def contention(self, gpu: GpuProcesses) -> int | None:
+        """Return how much subjects wait for each other on a GPU, in hundredths of a percent."""
+        if not gpu.is_sampled:
+            return None
+        shares = self._sum((pid, round(100 * share)) for pid, share in gpu.busy.items())
+        return contention([share or 0 for share in shares.values()])
 
     def _choose(self, memory: Mapping[str, int | None], now_ns: int) -> frozenset[str]:
         """Return the subjects to show: those with the most memory."""

@@ -54,6 +54,7 @@ class NvmlPoller:
         self.degraded: tuple[str, ...] = ()
         self.outage: Outage | None = None
         self.state_read_ns = 0  # when a source read the states last
+        self.cpu_ns = 0  # CPU time of the thread that asks the driver
         self._roots, self._profiling, self._load, self._clock = roots, profiling, load, clock
         self._subject_usage = SubjectGpuUsage(SubjectCache(roots.proc, subject_of_pid))
         self._xids = XidCounts()
@@ -137,12 +138,13 @@ class NvmlPoller:
         self._publish(now)
 
     def _run(self) -> None:
-        due = self._clock()
+        due, before = self._clock(), self.cpu_ns
         while not self._stopping.is_set():
             try:
                 self.run_round(due)
             except Exception:  # a defect must not end the thread: the next round may succeed
                 log.exception("a round of GPU queries failed")
+            self.cpu_ns = before + time.thread_time_ns()
             due = max(due + QUICK_NS, self._clock())
             self._stopping.wait((due - self._clock()) / NS_PER_SECOND)
 
@@ -240,6 +242,9 @@ class NvmlPoller:
         values["gpu.count", ""] = len(lost) - sum(lost.values())
         values["gpu.driver.time", ""] = self._spent_before + session.spent_ns
         values["gpu.driver.slowed", ""] = len(self.degraded)
+        for gpu, processes in session.processes.items():
+            if processes.has_samples:
+                values["gpu.contention", str(gpu)] = self._subject_usage.contention(processes)
         for gpu in sorted(session.event_gpus):
             application, others, last = self._xids.of_gpu(gpu)
             values["gpu.xid.application", str(gpu)] = application

@@ -12,7 +12,7 @@ from typing import Any
 
 from reveal_collector.nvml import library
 from reveal_collector.nvml.library import Handle, Library
-from reveal_collector.nvml.query_budget import QUICK_NS, RARE_NS, SLOW_NS
+from reveal_collector.nvml.query_budget import MINUTE_NS, QUICK_NS, RARE_NS, SLOW_NS
 
 Values = Sequence[int | None]
 ALL_LINKS = 0xFFFF_FFFF  # scope of a field that is the sum over all NVLinks
@@ -35,6 +35,7 @@ SCALES = {
     "gpu.sm.occupancy": 1e-3,
     "gpu.tensor.active": 1e-3,
     "gpu.memory.bandwidth": 1e-3,
+    "gpu.contention": 1e-2,  # hundredths of a percent, from means
     "gpu.subject.sm_utilization": 1e-2,  # hundredths of a percent, from a mean
 }
 
@@ -194,12 +195,12 @@ QUERIES: tuple[Query | FieldBatch, ...] = (
     Query("memory", _MEMORY_METRICS, QUICK_NS, _memory, for_mig=True),
     Query("memory", _MEMORY_METRICS, QUICK_NS, _memory_version_1, for_mig=True),
     FieldBatch("power", QUICK_NS, (DeviceField("gpu.power", "NVML_FI_DEV_POWER_INSTANT"),)),
-    # On an H100 the driver takes 3 ms for it: not in one batch with the power.
-    FieldBatch("energy", SLOW_NS, (
+    # Prices are those of an H100 with driver 580.  The energy takes 3 ms: not with the power.
+    FieldBatch("energy", RARE_NS, (
         DeviceField("gpu.energy", "NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION"),
     )),
     Query("power.draw", ("gpu.power",), QUICK_NS, _call("nvmlDeviceGetPowerUsage")),
-    Query("energy", ("gpu.energy",), SLOW_NS, _call("nvmlDeviceGetTotalEnergyConsumption")),
+    Query("energy", ("gpu.energy",), RARE_NS, _call("nvmlDeviceGetTotalEnergyConsumption")),
     Query("clock.sm", ("gpu.clock.sm",), QUICK_NS,
           _call("nvmlDeviceGetClockInfo", _CLOCK_SM)),
     Query("clock.memory", ("gpu.clock.memory",), QUICK_NS,
@@ -221,10 +222,13 @@ QUERIES: tuple[Query | FieldBatch, ...] = (
         DeviceField("gpu.ecc.corrected.aggregate", "NVML_FI_DEV_ECC_SBE_AGG_TOTAL"),
         DeviceField("gpu.ecc.uncorrected.aggregate", "NVML_FI_DEV_ECC_DBE_AGG_TOTAL"),
         DeviceField("gpu.pcie.replays", "NVML_FI_DEV_PCIE_REPLAY_COUNTER"),
+        DeviceField("gpu.recovery_action", "NVML_FI_DEV_GET_GPU_RECOVERY_ACTION"),
+    )),
+    # Each of these counters takes 0.2 ms.
+    FieldBatch("pcie.errors", RARE_NS, (
         DeviceField("gpu.pcie.correctable_errors", "NVML_FI_DEV_PCIE_COUNT_CORRECTABLE_ERRORS"),
         DeviceField("gpu.pcie.nonfatal_errors", "NVML_FI_DEV_PCIE_COUNT_NON_FATAL_ERROR"),
         DeviceField("gpu.pcie.fatal_errors", "NVML_FI_DEV_PCIE_COUNT_FATAL_ERROR"),
-        DeviceField("gpu.recovery_action", "NVML_FI_DEV_GET_GPU_RECOVERY_ACTION"),
     )),
     Query("pcie.replays", ("gpu.pcie.replays",), SLOW_NS,
           _call("nvmlDeviceGetPcieReplayCounter")),
@@ -269,20 +273,21 @@ QUERIES: tuple[Query | FieldBatch, ...] = (
           _call("nvmlDeviceGetCurrPcieLinkGeneration")),
     Query("pcie.width", ("gpu.pcie.width",), SLOW_NS,
           _call("nvmlDeviceGetCurrPcieLinkWidth")),
-    # The driver measures for 20 ms in each of these two calls.
-    Query("pcie.tx", ("gpu.pcie.tx",), RARE_NS, _pcie(0)),
-    Query("pcie.rx", ("gpu.pcie.rx",), RARE_NS, _pcie(1)),
-    Query("pcie.generation_maximum", ("gpu.pcie.generation_maximum",), RARE_NS,
+    # The driver measures for 20 ms of CPU time in each of these two calls.
+    Query("pcie.tx", ("gpu.pcie.tx",), MINUTE_NS, _pcie(0)),
+    Query("pcie.rx", ("gpu.pcie.rx",), MINUTE_NS, _pcie(1)),
+    # what a card supports does not change
+    Query("pcie.generation_maximum", ("gpu.pcie.generation_maximum",), MINUTE_NS,
           _call("nvmlDeviceGetMaxPcieLinkGeneration")),
-    Query("pcie.width_maximum", ("gpu.pcie.width_maximum",), RARE_NS,
+    Query("pcie.width_maximum", ("gpu.pcie.width_maximum",), MINUTE_NS,
           _call("nvmlDeviceGetMaxPcieLinkWidth")),
-    Query("clock.maximum", ("gpu.clock.maximum",), RARE_NS,
+    Query("clock.maximum", ("gpu.clock.maximum",), MINUTE_NS,
           _call("nvmlDeviceGetMaxClockInfo", _CLOCK_SM)),
-    Query("clock.memory_maximum", ("gpu.clock.memory_maximum",), RARE_NS,
+    Query("clock.memory_maximum", ("gpu.clock.memory_maximum",), MINUTE_NS,
           _call("nvmlDeviceGetMaxClockInfo", _CLOCK_MEMORY)),
-    Query("temperature.slowdown", ("gpu.temperature.slowdown",), RARE_NS,
+    Query("temperature.slowdown", ("gpu.temperature.slowdown",), MINUTE_NS,
           _call("nvmlDeviceGetTemperatureThreshold", _SLOWDOWN)),
-    Query("temperature.shutdown", ("gpu.temperature.shutdown",), RARE_NS,
+    Query("temperature.shutdown", ("gpu.temperature.shutdown",), MINUTE_NS,
           _call("nvmlDeviceGetTemperatureThreshold", _SHUTDOWN)),
 )  # fmt: skip
 

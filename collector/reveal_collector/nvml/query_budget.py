@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from reveal_contract.time_units import NS_PER_SECOND
 
 QUICK_NS, SLOW_NS, RARE_NS = NS_PER_SECOND // 10, NS_PER_SECOND, 10 * NS_PER_SECOND
-PERIODS_NS = (QUICK_NS, SLOW_NS, RARE_NS, 60 * NS_PER_SECOND)
+MINUTE_NS = 60 * NS_PER_SECOND
+PERIODS_NS = (QUICK_NS, SLOW_NS, RARE_NS, MINUTE_NS)
 MAX_SHARE = 0.05  # of the time of one thread, for all GPUs and queries
 LONG_CALL_NS = 5_000_000  # a query that takes longer is not sent ten times a second
 _MAX_CALLS, _MIN_CALLS = 20, 5

@@ -99,6 +99,18 @@ class AdaptiveSource(Protocol):
 
 
 @runtime_checkable
+class DriverSource(Protocol):
+    """A source whose values a thread of its own asks from a driver, within a limit of its own.
+
+    The CPU budget leaves the time of that thread out: to slow other sources does not lower it.
+    """
+
+    @property
+    def driver_cpu_ns(self) -> int:
+        """The CPU time that the thread has used."""
+
+
+@runtime_checkable
 class ThrottledSource(Protocol):
     """A source that can read idle items ``slowdown_factor`` times less often than normal."""
 

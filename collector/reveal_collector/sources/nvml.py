@@ -71,6 +71,12 @@ class GpuSource:
             return ()
         return poller.degraded
 
+    @property
+    def driver_cpu_ns(self) -> int:
+        """The CPU time of the poller's thread; only one source reports it."""
+        poller = self._poller
+        return 0 if poller is None or self._snapshot_name != QUICK else poller.cpu_ns
+
     def outage(self) -> Outage | None:
         """Return since when the driver has not answered, or failed; None while it answers."""
         if self._poller is None:

@@ -52,7 +52,7 @@ _CARDS = (
           weight=1.0, meaning="Gap of the clock of a busy GPU to its maximum, per million"),
     _CARD("gpu.throttled_share", origin="NVML_FI_DEV_PERF_POLICY_*",
           meaning="Share of the time that clocks were lowered, of the reason with the largest "
-                  "share, per million"),
+                  "share except for the power limit, per million"),
 )  # fmt: skip
 _LOSS = partial(
     Metric, unit="1", kind=Kind.RATIO, subsystem=Subsystem.NETWORK, scope=Scope.NODE,

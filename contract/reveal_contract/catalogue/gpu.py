@@ -56,6 +56,9 @@ _USE = (
     _SHARE("gpu.fan", origin="fan.speed", meaning="Speed of the fan as a share of its maximum"),
     _LEVEL("gpu.processes", unit="processes", quantum=1, origin="compute-apps, graphics",
            meaning="Processes that have this GPU open to compute or draw"),
+    _LEVEL("gpu.contention", unit="percent", quantum=1, harm=Harm.HIGHER, origin="sm (pmon)",
+           meaning="Share of the time of this GPU that all subjects but the one with the most use, "
+                   "less the share that is left: there they wait for each other"),
     _LEVEL("gpu.pcie.tx", unit="bytes/s", quantum=1e8, origin="pcie tx (dmon -s t)",
            meaning="Rate of bytes that the GPU sent over PCIe, in a sample of 20 ms"),
     _LEVEL("gpu.pcie.rx", unit="bytes/s", quantum=1e8, origin="pcie rx (dmon -s t)",
@@ -115,7 +118,10 @@ _THROTTLE = (
            meaning="Clocks are set for a display"),
 )  # fmt: skip
 _THROTTLED_TIME = (
-    _THROTTLED("gpu.throttled_time.power", weight=0.5, origin="NVML_FI_DEV_PERF_POLICY_POWER",
+    # no harm by itself: training takes a cool card to its limit as well as a warm one, and what
+    # clocks lose there shows in gpu.clock_deficit
+    _THROTTLED("gpu.throttled_time.power", harm=Harm.NEITHER,
+               origin="NVML_FI_DEV_PERF_POLICY_POWER",
                meaning="Time that clocks were lowered because of the power limit"),
     _THROTTLED("gpu.throttled_time.thermal", origin="NVML_FI_DEV_PERF_POLICY_THERMAL",
                meaning="Time that clocks were lowered because of heat"),

@@ -27,6 +27,7 @@ from reveal_contract import catalogue
         ("cpu.interrupts.external", "mean", "", 54000, "54 k/s"),
         ("cpu.stalled_subjects", "mean", "", 1, "1"),
         ("gpu.pcie.width", "mean", "0", 8, "8"),
+        ("gpu.contention", "mean", "0", 49.3, "49.3 %"),
     ],
 )
 def test_an_amount_has_its_unit(

@@ -14,7 +14,7 @@ from reveal_contract.settings import AnalyzerSettings
 from support.derived_metrics import derived
 from support.synthetic_node import TABLE, Node
 
-TRAIN = "ml/train-0"
+TRAIN, OTHER = "ml/train-0", "ml/notebook-0"
 # values of a busy card; metrics that are not listed are 0
 BUSY_CARD = {
     "gpu.utilization": 97.0, "gpu.memory.used": 60 * 2.0**30, "gpu.memory.total": 80 * 2.0**30,
@@ -27,7 +27,7 @@ _SILENT = (
     "gpu.ecc.uncorrected.volatile", "gpu.remapped_rows.pending", "gpu.remapped_rows.failure",
     "gpu.remapped_rows.uncorrected", "gpu.retired_pages.pending", "gpu.throttled_time.thermal",
     "gpu.throttled_time.power", "gpu.throttle.thermal_hardware", "gpu.throttle.power_brake",
-    "gpu.pcie.replays", "gpu.nvlink.recovery_errors",
+    "gpu.pcie.replays", "gpu.nvlink.recovery_errors", "gpu.contention",
 )  # fmt: skip
 
 
@@ -37,7 +37,7 @@ def _channel(metric: str, instance: str) -> Channel:
 
 
 _CHANNELS = [_channel(metric, gpu) for gpu in "01" for metric in (*BUSY_CARD, *_SILENT)]
-_CHANNELS += [_channel("gpu.subject.sm_utilization", TRAIN)]
+_CHANNELS += [_channel("gpu.subject.sm_utilization", subject) for subject in (TRAIN, OTHER)]
 GPU_TABLE = ChannelTable(
     (*TABLE.fast, *(c for c in _CHANNELS if c.lane is Lane.FAST)),
     (*TABLE.slow, *(c for c in _CHANNELS if c.lane is Lane.SLOW)),
@@ -114,6 +114,42 @@ def test_the_subject_whose_work_fell_is_named() -> None:
     assert opened.finding.subjects[0].name == TRAIN
 
 
+def test_a_card_that_reaches_its_power_limit_as_it_warms_up_is_no_finding() -> None:
+    limited = {"gpu.throttled_time.power{0}": 1e9, "gpu.power{0}": 699.0, "gpu.clock.sm{0}": 1.88e9}
+    assert run(60, limited, quiet=70) == []
+
+
+def test_a_power_limit_that_costs_much_of_the_clock_is_found() -> None:
+    limited = {
+        "gpu.throttled_time.power{0}": 1e9, "gpu.power{0}": 400.0, "gpu.power.limit{0}": 400.0,
+        "gpu.clock.sm{0}": 1.3e9,
+    }  # fmt: skip
+    *_, opened = run(10, limited, quiet=70)
+    assert opened.finding.hypothesis is not None
+    assert opened.finding.hypothesis.name == "GPUPowerCapped"
+
+
+def test_a_program_that_takes_half_of_a_card_from_a_job_is_found_and_named() -> None:
+    def use(job: float, other: float) -> dict[str, float]:
+        return {f"gpu.subject.sm_utilization{{{TRAIN}}}": job,
+                f"gpu.subject.sm_utilization{{{OTHER}}}": other}  # fmt: skip
+
+    alone, beside = use(98.0, 0.0), use(51.0, 49.0) | {"gpu.contention{0}": 49.0}
+    node, judge = Node(GPU_TABLE), NodeAnalyzer("n1", AnalyzerSettings(warmup_seconds=60))
+    updates: list[FindingUpdate] = []
+    for second in range(80):
+        now = BUSY_CARDS | (alone if second < 70 else beside)
+        updates += judge.analyze(node.slice(now), node.table)
+    finding = updates[-1].finding
+    assert finding.claim == (
+        "Programs wait for each other on a GPU: 49 % of its time is taken from the one that uses"
+        f" most ({OTHER})"
+    )
+    assert finding.hypothesis is not None and finding.hypothesis.name == "GPUShared"
+    assert [subject.name for subject in finding.subjects] == [OTHER]
+    assert finding.severity.rank >= Severity.HIGH.rank
+
+
 def of_card(changed: dict[str, float]) -> dict[str, float]:
     """Return the ratios of a card."""
     card = [channel for channel in _CHANNELS if channel.instance == "0"]
@@ -123,7 +159,7 @@ def of_card(changed: dict[str, float]) -> dict[str, float]:
 
 
 def test_quotients_of_a_card() -> None:
-    busy = of_card({"gpu.throttled_time.power{0}": 2e8, "gpu.throttled_time.thermal{0}": 1e8})
+    busy = of_card({"gpu.throttled_time.power{0}": 9e8, "gpu.throttled_time.thermal{0}": 2e8})
     assert busy["gpu.memory.share"] == pytest.approx(750_000)
     assert busy["gpu.power.share"] == pytest.approx(857_142.9)
     assert busy["gpu.clock_deficit"] == pytest.approx(40_404.04)

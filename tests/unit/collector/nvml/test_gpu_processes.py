@@ -6,7 +6,14 @@ import random
 from itertools import pairwise
 from pathlib import Path
 
-from reveal_collector.nvml.gpu_processes import GpuProcess, GpuProcesses, SubjectCache
+import pytest
+
+from reveal_collector.nvml.gpu_processes import (
+    GpuProcess,
+    GpuProcesses,
+    SubjectCache,
+    contention,
+)
 from reveal_collector.nvml.gpu_processes import SubjectGpuUsage as Usage
 from reveal_contract.time_units import NS_PER_SECOND
 
@@ -49,6 +56,36 @@ def test_a_reused_pid_is_another_process(tmp_path: Path) -> None:
         found.append(cache.subject_of(7))
     cache.renew()
     assert [*found, cache.subject_of(7)] == ["old", "old", "new", "renamed"]
+
+
+@pytest.mark.parametrize(
+    ("shares", "expected"),
+    [
+        ([], 0),
+        ([9800], 0),
+        ([5060, 4935], 4930),  # two programs that both want all of it
+        ([4000, 2000], 0),  # each has what it wants
+        ([6000, 3000], 2000),
+        ([9900, 9900], 9900),  # beyond the whole: under MPS both run at the same time
+        ([4000, 3000, 3000], 6000),
+    ],
+)
+def test_contention_is_what_others_use_of_a_gpu_without_time_left(
+    shares: list[int], expected: int
+) -> None:
+    assert contention(shares) == expected
+
+
+def test_processes_of_the_same_subject_do_not_contend(tmp_path: Path) -> None:
+    gpu = GpuProcesses()
+    gpu.busy = {7: 50.0, 8: 49.0}
+    assert Usage(SubjectCache(tmp_path, lambda _: "train")).contention(gpu) == 0  # unattributed
+    for pid in gpu.busy:
+        stat(tmp_path, pid, start=1)
+    assert Usage(SubjectCache(tmp_path, lambda _: "train")).contention(gpu) == 0
+    assert Usage(SubjectCache(tmp_path, str)).contention(gpu) == 4800
+    gpu.is_sampled = False
+    assert Usage(SubjectCache(tmp_path, str)).contention(gpu) is None
 
 
 def displayed(usage: Usage, memory: dict[int, int], second: int) -> list[str]:

@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import pytest
 
-from reveal_collector.nvml.budget import QUICK_NS
 from reveal_collector.nvml.poller import NvmlPoller
+from reveal_collector.nvml.query_budget import QUICK_NS
 from reveal_collector.nvml.snapshots import STATE
 from reveal_collector.readers.source import Roots
 from reveal_contract.time_units import NS_PER_SECOND
@@ -58,7 +58,7 @@ class Driver:
 
 
 @pytest.mark.parametrize("phase_ms", [0, 100, 250, 500, 750, 900])
-def test_each_slice_has_the_counts_of_one_second(script: Script, phase_ms: int) -> None:
+def test_each_slice_has_the_counts_of_a_second(script: Script, phase_ms: int) -> None:
     driver = Driver(script)
     for number in range(1, SECONDS):
         driver.second(number, phase_ms * MS)

@@ -59,7 +59,7 @@ def test_a_recorded_driver_answers_as_the_original_driver(
             poller.open()
             replayed = figures(poller)
             missing = {metric for metric, _ in step.keys() - replayed.keys()}
-            assert missing <= {"gpu.memory.free", "gpu.processes"}
+            assert missing <= {"gpu.memory.free", "gpu.processes", "gpu.contention"}
             assert replayed == {key: step[key] for key in replayed}
 
 

@@ -126,7 +126,7 @@ def test_energy_of_a_real_card_is_its_power_by_time(tmp_path: Path, nvml_library
     assert watts == pytest.approx(last["gpu.power"], rel=0.1)
 
 
-def test_a_trained_card_at_its_power_limit_is_throttled_all_the_time(
+def test_a_card_that_trains_is_throttled_by_its_power_limit_all_the_time(
     tmp_path: Path, nvml_library: Path
 ) -> None:
     first, last = (replayed("h100-load", step, tmp_path, nvml_library) for step in (20, 60))

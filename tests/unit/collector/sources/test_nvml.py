@@ -220,31 +220,6 @@ def test_facts_of_the_gpus(script: Script, tmp_path: Path) -> None:
     assert sysfs_address("00010000:3B:00.0") == "10000:3b:00.0"
 
 
-def test_an_expensive_query_of_a_card_is_slowed_and_reported(script: Script) -> None:
-    script.change({"0.delay.nvmlDeviceGetClockInfo": 6_000})
-    watch = SteppedPoller(timed=True)
-    watch.run(2)
-    messages = watch.poller.degraded
-    assert {phrase.partition(" is")[0] for phrase in messages} == {
-        "GPU 0: clock.sm", "GPU 0: clock.memory",
-    }  # fmt: skip
-    assert all("every 1 s" in phrase for phrase in messages)
-    assert watch.figures()["gpu.driver.slowed", ""] == 2
-    before = watch.figures()["gpu.driver.time", ""]
-    assert before is not None
-    assert before > 10 * 2 * 6_000_000
-
-
-def test_an_expensive_energy_counter_leaves_the_power_in_the_fast_lane(script: Script) -> None:
-    script.change({"0.field_delay.83": 6_000})
-    watch = SteppedPoller(timed=True)
-    watch.run(2)
-    assert watch.poller.degraded == ()
-    script.change({"0.field.186": 650_000})
-    watch.run(0.1)
-    assert base_unit(watch, QUICK, "gpu.power") == pytest.approx(650.0)
-
-
 def test_a_list_of_answers_is_followed_over_errors(script: Script) -> None:
     script.change({"0.utilization": "5 ? 7", "at": 0})
     watch = SteppedPoller()
