@@ -41,9 +41,10 @@ def _line(each: LostTime) -> str:
 
 
 def _loss(loss: Loss) -> str:
-    if not loss.culprit:
-        return f"{_percent(loss.share)} {loss.reason}"
-    return f"{_percent(loss.share)} {_BY_CULPRIT[loss.reason].format(loss.culprit)}"
+    reason = loss.reason
+    if reason in _BY_CULPRIT:
+        reason = _BY_CULPRIT[reason].format(loss.culprit or "others")
+    return f"{_percent(loss.share)} {reason}"
 
 
 def _percent(share: float) -> str:

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from reveal_analyzer.episodes.claim_text import column_claim, rule_claim
 from reveal_analyzer.episodes.episode import Episode
 from reveal_analyzer.episodes.evidence import evidence, evidence_columns
-from reveal_analyzer.episodes.measured import (
-    loss_note,
-    measured_culprit,
-    measured_match,
-    measured_victims,
-)
+from reveal_analyzer.episodes.measured import MeasuredLosses
 from reveal_analyzer.episodes.trace import Trace
 from reveal_analyzer.hypotheses import choice
 from reveal_analyzer.hypotheses.choice import Cause, EpisodeEvidence
@@ -44,7 +39,7 @@ class EpisodeRecord:
 
     ``subjects`` is what the case keeps about subjects, None for one that is only suspected.
     ``active`` are the starts of its latest active seconds, in order; ``others`` are the culprits of
-    other open cases.
+    other open cases; ``losses`` is what the ledger says of the case.
     """
 
     node: str
@@ -57,6 +52,7 @@ class EpisodeRecord:
     subjects: CaseSubjects | None = None
     active: Sequence[int] = ()
     others: frozenset[str] = frozenset()
+    losses: MeasuredLosses = field(default_factory=MeasuredLosses)
 
 
 class Attribution(NamedTuple):
@@ -141,11 +137,10 @@ def _culprits(record: EpisodeRecord, cause: Cause, history: SubjectHistory) -> N
     # an empty list, unlike none, says that no process is at fault: hardware, for example
     if record.subjects is None or (rule and rule.subjects == ()):
         return NamedSubjects()
-    measured = measured_match(rule, record.episode.matches)
-    if measured is not None:
-        named = measured_culprit(measured, history, record.episode.last_ns)
-        record.subjects.named = named
-        return named
+    if rule is not None and _takes_time(record, rule):
+        if record.losses:
+            record.subjects.named = record.losses.culprits(history, record.episode.last_ns)
+        return record.subjects.named
     query = _query(rule, record.episode) if rule else CulpritQuery((), cause.subsystem)
     query = replace(query, others=record.others)
     return record.subjects.culprits(history, query, record.active)
@@ -180,9 +175,10 @@ def _victims(
 ) -> tuple[str, ...]:
     if record.subjects is None or rule is None:
         return ()
-    measured = measured_match(rule, record.episode.matches)
-    if measured is not None:
-        return measured_victims(measured, history, record.episode.last_ns)
+    if _takes_time(record, rule):
+        if record.losses:
+            record.subjects.hurt = record.losses.victims(history, record.episode.last_ns)
+        return record.subjects.hurt
     return record.subjects.victims(history, rule.victims, record.active)
 
 
@@ -193,8 +189,22 @@ def _subject_notes(record: EpisodeRecord) -> tuple[str, ...]:
 def _loss_notes(
     record: EpisodeRecord, rule: HypothesisRule | None, history: SubjectHistory
 ) -> tuple[str, ...]:
-    measured = measured_match(rule, record.episode.matches)
-    return (loss_note(measured, history, record.episode.last_ns),) if measured else ()
+    if rule is None or not record.losses or not _takes_time(record, rule):
+        return ()
+    return record.losses.notes(history, record.episode.last_ns)
+
+
+def _takes_time(record: EpisodeRecord, rule: HypothesisRule) -> bool:
+    """Return whether the ledger measures the culprits of a cause.
+
+    It measures those of its own causes, and of what these are symptoms of: who starts processes by
+    the thousand takes CPU time.  A signature of a single subject names that one.
+    """
+    match = record.episode.matches.get(rule.name)
+    if rule.is_measured:
+        return True
+    of_subject = match is not None and bool(match.instance)
+    return bool(record.losses) and not of_subject and record.losses.is_symptom_of(rule)
 
 
 def _explained(cause: Cause) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from reveal_analyzer.episodes.case_scores import CaseScores, Ratios
 from reveal_analyzer.episodes.claims import Claims, ColumnSet, TransientColumns
 from reveal_analyzer.episodes.episode import MOST_RATIO, Episode, SecondVerdict
 from reveal_analyzer.episodes.lifecycle import Lifecycle, Observation
+from reveal_analyzer.episodes.measured import MeasuredLosses
 from reveal_analyzer.episodes.trace import AnyFloats, ObservedSecond, Trace, only_of
 from reveal_analyzer.hypotheses.model import HypothesisRule
 from reveal_analyzer.hypotheses.signature_matcher import CaseKey, SignatureMatch
@@ -64,6 +65,7 @@ class Case:
     reported_severity: Severity | None = None
     reported_strength: float | None = None  # None after a restart
     other_severity_s: int = 0  # seconds for which its severity has been another
+    losses: MeasuredLosses = field(default_factory=MeasuredLosses)
     related: dict[str, None] = field(default_factory=dict)  # ids of findings open at the time
 
     @property
@@ -151,6 +153,7 @@ class Case:
     def add(self, part: ObservedSecond, ratios: Ratios, present: Present) -> None:
         """Count an active second, of which ``part`` is what belongs to this case."""
         matches = [present[key] for key in self.keys if key in present]
+        self.losses.add(match for key, match in present.items() if self.owns(key))
         peak = min(max(ratios.values(), default=0.0), MOST_RATIO)
         strength = max((match.value for match in matches), default=0.0) if self.keys else peak
         # seconds in which a fault wears off tell nothing of its values
@@ -270,6 +273,7 @@ class Case:
         (self.explained if as_symptom else self.keys).update(other.keys)
         self.explained |= other.explained
         self.claims.add(other.claims.labels)
+        self.losses.absorb(other.losses)
         if not as_symptom:
             self.moved.add(other.moved.labels)
             if self.reference is None:

@@ -180,6 +180,7 @@ class FindingTracker:
             notes=case.notes,
             subjects=case.subjects,
             active=case.active,
+            losses=case.losses,
             others=frozenset(
                 other.subjects.named.first
                 for other in self._cases.open

@@ -125,19 +125,39 @@ class SubjectHistory:
         """Return the starts of the last seconds."""
         return tuple(row.start_ns for row in self._rows)[-count:]
 
-    def identify(
-        self, instance: str, time_ns: int, confidence: Confidence = Confidence.CO_LOCATED
-    ) -> NamedSubjects:
+    def identify(self, instance: str, time_ns: int) -> NamedSubjects:
         """Return the subject of an instance at a time, whether or not its share changed."""
-        directory = self.directory()
-        key = directory.key(instance, time_ns)
-        change = Change(key, directory.display_name(key), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-        return named_subjects("", [(change, confidence)], directory)
+        return self._named("", [(instance, 0.0)], time_ns, Confidence.CO_LOCATED)
+
+    def measured(
+        self, metric: str, shares: Sequence[tuple[str, float]], time_ns: int
+    ) -> NamedSubjects:
+        """Return culprits that are known by measurement, with their shares (percent) of a metric.
+
+        ``shares`` are by instance, the foremost first.
+        """
+        return self._named(metric, shares, time_ns, Confidence.MEASURED)
 
     def name(self, instance: str, time_ns: int) -> str:
         """Return the name that people use for the subject of an instance at a time."""
         directory = self.directory()
         return directory.display_name(directory.key(instance, time_ns))
+
+    def _named(
+        self,
+        metric: str,
+        shares: Sequence[tuple[str, float]],
+        time_ns: int,
+        confidence: Confidence,
+    ) -> NamedSubjects:
+        directory = self.directory()
+        known = []
+        for instance, percent in shares:
+            key = directory.key(instance, time_ns)
+            name = directory.display_name(key)
+            change = Change(key, name, 0.0, 0.0, 0.0, 0.0, percent, 0.0)
+            known.append((change, confidence))
+        return named_subjects(metric, known, directory)
 
     def directory(self) -> Directory:
         """Return the identities of the subjects as they are known now."""

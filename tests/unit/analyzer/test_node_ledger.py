@@ -70,11 +70,27 @@ def test_a_subject_that_takes_cpu_time_is_found_with_its_victim() -> None:
     assert (
         first.claim == f"Others waited 500 ms a second for CPUs on which this subject ran ({HOG})"
     )
-    assert any(note.endswith(f"{JOB} lost 56 % to {HOG}") for note in first.notes)
+    note = f"{JOB} lost 56 % of the time that it wanted: 56 % to {HOG}"
+    assert note in first.notes
+    assert (culprit.share_percent, first.share_metric) == (100, "ledger.taken_cpu")
     ((ended, last),) = story.of(FindingChange.RESOLVED)
     assert 150 <= ended <= 165
     assert last.resolution is Resolution.ENDED
     assert last.subjects[0].name == HOG
+
+
+def test_culprits_that_begin_together_share_a_finding() -> None:
+    job = Times(run=0.3, cpu={HOG: 0.4, BUILD: 0.2})
+    crowd = {JOB: job, HOG: Times(run=1), BUILD: Times(run=0.7, threads=6)}
+    story = Story()
+    story.run(20, crowd, BUSY)
+    ((_, finding),) = story.of(FindingChange.OPENED)
+    assert [(each.name, each.share_percent) for each in finding.subjects] == [
+        (HOG, 67),
+        (BUILD, 33),
+    ]
+    note = f"{JOB} lost 67 % of the time that it wanted: 44 % to {HOG}, 22 % to {BUILD}"
+    assert note in finding.notes
 
 
 def test_it_needs_no_history() -> None:
