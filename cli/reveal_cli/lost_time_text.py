@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from reveal_analyzer.ledger.lost_time import Loss, LostTime
 
@@ -32,6 +33,22 @@ def lost_time_lines(lost: Sequence[LostTime]) -> list[str]:
     if more := len(named) - _MOST_SUBJECTS:
         lines += [f"Lost time: {more} more lost less."] if more > 0 else []
     return lines
+
+
+def lost_time_rows(lost: Sequence[LostTime]) -> list[dict[str, Any]]:
+    """Return the lost time of each busy subject for ``summary.json``; shares are 0 to 1."""
+    return [
+        {
+            "subject": each.subject,
+            "desiredCPUs": round(each.desired, 3),
+            "lostShare": round(each.share, 4),
+            "losses": [
+                {"reason": loss.reason, "culprit": loss.culprit, "share": round(loss.share, 4)}
+                for loss in each.losses
+            ],
+        }
+        for each in lost
+    ]
 
 
 def _line(each: LostTime) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reveal_cli.atomic_file import write_atomically
+from reveal_cli.lost_time_text import lost_time_rows
 from reveal_contract import VERSION
 from reveal_contract.finding import Finding, rfc3339
 from reveal_contract.time_units import NS_PER_SECOND
@@ -74,6 +75,7 @@ def summary(
         "redisAwaySeconds": round(state.redis_away_seconds, 1),
         "collectorRestarts": state.restarts,
         "warmupLoad": {name: round(load, 3) for name, load in state.warmup_load.items()},
+        "lostTime": lost_time_rows(state.lost_time),
         "missingSources": missing_sources(state.collector),
         "degraded": state.collector.get("degraded", []),
         "troubles": state.warnings,
