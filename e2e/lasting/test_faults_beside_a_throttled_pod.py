@@ -16,7 +16,15 @@ import pytest
 from reveal_contract.kube.node_condition import CONDITION_TYPE
 from support.api_server import condition, wait_for
 from support.cluster_release import TRAINING, Release, cause, now, summary
-from support.faulty_pods import contention, namespace_of_jobs, noisy, quota, throttled
+from support.faulty_pods import (
+    CROWDED,
+    TAKEN,
+    contention,
+    namespace_of_jobs,
+    noisy,
+    quota,
+    throttled,
+)
 from support.lasting_fault import LastingReport, condition_watch, reported
 from support.packet_loss import loss, packet_loss, ranks
 
@@ -109,7 +117,7 @@ def test_report_and_condition_end_with_the_throttling(throttling: Throttling) ->
 
 
 def test_nothing_else_was_reported(throttling: Throttling) -> None:
-    known = {"CPUQuotaThrottling", "PacketLoss", "CPUContention"}
+    known = {"CPUQuotaThrottling", "PacketLoss", TAKEN, CROWDED}
     found = throttling.watched.reports(throttling.report.since)
     others = [
         summary(report)
@@ -124,7 +132,7 @@ def _expect_no_contention(watched: Release) -> None:
     found = [
         summary(report)
         for report in watched.reports()
-        if cause(report) == "CPUContention" and report["status"]["state"] == "Open"
+        if cause(report) in {TAKEN, CROWDED} and report["status"]["state"] == "Open"
     ]
     if found:
         pytest.skip(f"pods wait already: {found}")

@@ -11,6 +11,8 @@ from support.cluster_release import Release
 
 KNOWN_S = 10.0  # a finding names those who are known when it opens
 THROTTLED, NOISY = "throttled", "noisy"  # names of pods
+# causes of pods that wait for a CPU: as the ledger measures it, and the pressure of the node
+TAKEN, CROWDED = "CPUTakenByNeighbor", "CPUContention"
 SPIN = "while True: sum(range(10000))"
 _EAT = "kept = [b'x' * (1 << 20) for _ in range(200)]"
 LOG_TIME = "date +%s.%N"  # a pod's log says when it began to do harm
@@ -40,7 +42,7 @@ def quota(node: str, namespace: str, pod: str = THROTTLED) -> Expected:
 
 def contention(node: str, namespace: str) -> Expected:
     """Return the expected report of a pod that takes the CPUs of others."""
-    return Expected(node, "CPU", "CPUContention", f"{namespace}/{NOISY}")
+    return Expected(node, "CPU", TAKEN, f"{namespace}/{NOISY}")
 
 
 def throttled(watched: Release, namespace: str, node: str) -> AbstractContextManager[None]:
