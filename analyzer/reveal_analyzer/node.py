@@ -210,7 +210,7 @@ class NodeAnalyzer:
             over=self._scored.over,
             changed=changed_lines(second) if second and self._scored.ready else (),
             heartbeats=self._jobs.lines(),
-            lost_time=tuple(lost_time(self._lost)),
+            lost_time=tuple(lost_time(self._lost.totals())),
         )
 
     def _reset_after_gap(self, message: Message) -> None:
@@ -273,7 +273,7 @@ class NodeAnalyzer:
     def _match_losses(self, second: Second) -> Matches:
         """Match the signatures of the ledger, on a node that has one."""
         accounts = self._accounts.read(second)
-        self._has_ledger = accounts is not None and bool(accounts.subjects)
+        self._has_ledger = accounts is not None and bool(accounts.valid.any())
         if accounts is None:
             return NOTHING
         self._lost.add(accounts)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -17,24 +18,63 @@ from reveal_contract.ledger import Pair
 # what of a subject's time is read, in this order
 COLUMNS = (*ledger.PARTS, ledger.THREAD_TIME)
 _PARTS = len(ledger.PARTS)
+_NAMELESS = (ledger.KERNEL, ledger.OTHER)  # nobody whom one could move or limit
 
 
-class PairTimes(NamedTuple):
-    """Time in ns that one subject lost to another, (pairs,), of one metric of ``ledger.PAIRS``."""
+@dataclass(frozen=True, eq=False)
+class PairLayout:
+    """The pairs of one metric: their channels, and the row of each victim.
+
+    ``named`` marks the pairs of two different subjects that both have a name of their own.
+    """
 
     pairs: tuple[Pair, ...]
-    times: Floats
+    channels: Indices
+    victims: Indices
+    named: Bools
+
+
+@dataclass(frozen=True, eq=False)
+class LedgerLayout:
+    """Where the ledger is in a channel table: ``channels`` (subjects, ``COLUMNS``)."""
+
+    subjects: tuple[str, ...]
+    channels: Indices
+    pairs: Mapping[str, PairLayout]
+
+    @classmethod
+    def of(cls, channels: Sequence[Channel]) -> LedgerLayout | None:
+        """Return the layout of a channel table; None if it has no ledger."""
+        by_metric = indices_by_metric(channels)
+        found = [
+            {channels[index].instance: index for index in by_metric.get(metric, ())}
+            for metric in COLUMNS
+        ]
+        subjects = tuple(name for name in found[0] if all(name in each for each in found))
+        if not subjects:
+            return None
+        rows = {name: row for row, name in enumerate(subjects)}
+        return cls(
+            subjects,
+            np.array([[each[name] for each in found] for name in subjects], np.intp),
+            {
+                metric: _pair_layout(channels, by_metric.get(metric, ()), rows)
+                for metric in ledger.PAIRS
+            },
+        )
 
 
 class Accounts(NamedTuple):
-    """One second: ``times`` (subjects, ``COLUMNS``) in ns, and pairs by metric.
+    """One second, in ns: ``times`` (subjects, ``COLUMNS``), and of pairs by metric.
 
-    Only subjects whose parts add up to their thread time are in it, and only pairs of such victims.
+    Subjects whose parts do not add up to their thread time are not ``valid``: their times are 0,
+    as are those that they lost to others.
     """
 
-    subjects: tuple[str, ...]
+    layout: LedgerLayout
     times: Floats
-    pairs: dict[str, PairTimes]
+    valid: Bools
+    taken: Mapping[str, Floats]
 
 
 class AccountReader:
@@ -42,51 +82,39 @@ class AccountReader:
 
     def __init__(self) -> None:
         self._channels: Sequence[Channel] = ()
-        self._subjects: tuple[str, ...] = ()
-        self._indices: Indices = np.zeros((0, len(COLUMNS)), np.intp)
-        self._pairs: dict[str, tuple[tuple[Pair, ...], Indices]] = {}
+        self._layout: LedgerLayout | None = None
 
     def read(self, second: Second) -> Accounts | None:
         """Return the ledger of a second; None on a node without one."""
         if second.plan.channels is not self._channels:
-            self._bind(second.plan.channels)
-        if not self._subjects:
+            self._channels = second.plan.channels
+            self._layout = LedgerLayout.of(self._channels)
+        layout = self._layout
+        if layout is None:
             return None
-        times = second.channels[self._indices]
-        kept = _adds_up(times)
-        names = tuple(name for name, keep in zip(self._subjects, kept, strict=True) if keep)
-        return Accounts(names, times[kept], self._pair_times(second.channels, frozenset(names)))
-
-    def _bind(self, channels: Sequence[Channel]) -> None:
-        self._channels = channels
-        by_metric = indices_by_metric(channels)
-        found = [
-            {channels[index].instance: index for index in by_metric.get(metric, ())}
-            for metric in COLUMNS
-        ]
-        self._subjects = tuple(name for name in found[0] if all(name in each for each in found))
-        rows = [[each[name] for each in found] for name in self._subjects]
-        self._indices = np.array(rows, np.intp).reshape(len(rows), len(COLUMNS))
-        self._pairs = {
-            metric: (
-                tuple(ledger.pair_of(channels[index].instance) for index in by_metric[metric]),
-                np.array(by_metric[metric], np.intp),
-            )
-            for metric in ledger.PAIRS
-            if by_metric.get(metric)
+        times = second.channels[layout.channels]
+        valid = _adds_up(times)
+        times[~valid] = 0.0
+        taken = {
+            metric: np.where(valid[of.victims], np.nan_to_num(second.channels[of.channels]), 0.0)
+            for metric, of in layout.pairs.items()
         }
+        return Accounts(layout, times, valid, taken)
 
-    def _pair_times(self, values: Floats, victims: frozenset[str]) -> dict[str, PairTimes]:
-        found = {}
-        for metric, (pairs, indices) in self._pairs.items():
-            times = values[indices]
-            kept = [
-                position
-                for position, pair in enumerate(pairs)
-                if pair.victim in victims and times[position] > 0
-            ]
-            found[metric] = PairTimes(tuple(pairs[k] for k in kept), times[kept])
-        return found
+
+def _pair_layout(
+    channels: Sequence[Channel], indices: Sequence[int], rows: Mapping[str, int]
+) -> PairLayout:
+    """Return the layout of the pairs whose victim is a subject of the ledger."""
+    known = [(index, ledger.pair_of(channels[index].instance)) for index in indices]
+    known = [(index, pair) for index, pair in known if pair.victim in rows]
+    pairs = tuple(pair for _, pair in known)
+    return PairLayout(
+        pairs,
+        np.array([index for index, _ in known], np.intp),
+        np.array([rows[pair.victim] for pair in pairs], np.intp),
+        np.array([len({*pair, *_NAMELESS}) == len(pair) + len(_NAMELESS) for pair in pairs], bool),
+    )
 
 
 def _adds_up(times: Floats) -> Bools:

@@ -47,7 +47,7 @@ class LossWatch:
         self._forget(start_ns)
         sustained: list[SignatureMatch] = []
         present: list[SignatureMatch] = []
-        for metric, found in losses(accounts, cpus).items():
+        for metric, found in losses(accounts, cpus, _LEAST_SHARE_OPEN).items():
             rule = self._rules.get(metric)
             if rule is None:
                 continue

@@ -7,11 +7,10 @@ loss to others.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from reveal_analyzer.ledger.totals import LedgerTotals
+from reveal_analyzer.ledger.totals import Totals
 from reveal_contract import ledger
 from reveal_contract.time_units import NS_PER_SECOND
 
@@ -54,13 +53,13 @@ class LostTime:
     losses: tuple[Loss, ...]
 
 
-def lost_time(totals: LedgerTotals) -> list[LostTime]:
+def lost_time(totals: Totals) -> list[LostTime]:
     """Return the lost time of every busy subject; who lost the most time comes first."""
     found = [each for name in totals.times if (each := _of_subject(totals, name)) is not None]
     return sorted(found, key=lambda each: -each.share * each.desired)
 
 
-def _of_subject(totals: LedgerTotals, name: str) -> LostTime | None:
+def _of_subject(totals: Totals, name: str) -> LostTime | None:
     desired = sum(totals.time(name, part) for part in ledger.DESIRED)
     mean = desired / NS_PER_SECOND / totals.seconds
     if name in _FOLDED or mean < _LEAST_DESIRED:
@@ -70,12 +69,12 @@ def _of_subject(totals: LedgerTotals, name: str) -> LostTime | None:
     return LostTime(name, mean, share, tuple(loss for loss in losses if loss.share >= _LEAST_SHARE))
 
 
-def _losses(totals: LedgerTotals, name: str, desired: float) -> Iterator[Loss]:
+def _losses(totals: Totals, name: str, desired: float) -> Iterator[Loss]:
     """Yield the lost parts, those with known culprits by culprit, and the rest of them."""
     for part in ledger.LOST:
         rest = totals.time(name, part)
         by_victim = totals.taken[_PAIR_OF[part]] if part in _PAIR_OF else {}
-        for culprit, time in by_victim.get(name, Counter()).items():
+        for culprit, time in by_victim.get(name, {}).items():
             rest -= time
             yield Loss(part, time / desired, culprit)
         yield Loss(part, max(rest, 0.0) / desired)

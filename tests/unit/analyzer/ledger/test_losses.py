@@ -23,7 +23,7 @@ def found(
     second = Deriver().second(node.slice(ledger_values(times)), node.table)
     accounts = AccountReader().read(second)
     assert accounts is not None
-    return {loss.pair: loss.share for loss in losses(accounts, cpus)[metric]}
+    return {loss.pair: loss.share for loss in losses(accounts, cpus, 0.03)[metric]}
 
 
 def test_the_share_is_of_the_time_that_the_victim_desired() -> None:

@@ -27,7 +27,7 @@ def after(*seconds: Mapping[str, Times]) -> list[LostTime]:
         accounts = reader.read(deriver.second(node.slice(ledger_values(times)), node.table))
         assert accounts is not None
         totals.add(accounts)
-    return lost_time(totals)
+    return lost_time(totals.totals())
 
 
 def test_parts_of_the_loss_have_their_culprit_and_add_up() -> None:
@@ -56,3 +56,18 @@ def test_a_wait_without_a_pair_has_no_culprit() -> None:
 
 def test_who_is_not_busy_is_left_out() -> None:
     assert [each.subject for each in after({JOB: Times(run=0.5), HOG: Times(run=0.01)})] == [JOB]
+
+
+def test_totals_go_on_when_the_channel_table_changes() -> None:
+    reader, totals = AccountReader(), LedgerTotals()
+    for subjects in ((JOB, HOG), (HOG, JOB, "/new")):
+        node = ledger_node(*subjects)
+        times = {name: Times(run=0.5) for name in subjects} | {JOB: Times(run=0.3, cpu={HOG: 0.3})}
+        accounts = reader.read(Deriver().second(node.slice(ledger_values(times)), node.table))
+        assert accounts is not None
+        totals.add(accounts)
+    sums = totals.totals()
+    assert sums.time(JOB, ledger.RUN) == pytest.approx(6e8)
+    assert sums.taken[ledger.LOST_CPU][JOB][HOG] == pytest.approx(6e8)
+    assert sums.time("/new", ledger.RUN) == pytest.approx(5e8)
+    assert totals.totals().seconds == 2
