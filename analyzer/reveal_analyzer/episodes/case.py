@@ -28,6 +28,7 @@ from reveal_contract.time_units import NS_PER_SECOND
 MOVED = 1.0  # weighted excess in spreads from which a column belongs to the harm of a case
 LONGEST_S = 24 * 3600
 GROWS_S = 5  # after the opening: what moves until then belongs to the case
+SYMPTOM_DELAY_S = 15  # from the beginning of a cause to that of its last symptom
 SYMPTOM_ABSENT_S = 15  # after which a signature is no symptom of this case any more
 Methods = tuple[Method, ...]
 Present = Mapping[CaseKey, SignatureMatch]
@@ -67,6 +68,7 @@ class Case:
     other_severity_s: int = 0  # seconds for which its severity has been another
     losses: MeasuredLosses = field(default_factory=MeasuredLosses)
     related: dict[str, None] = field(default_factory=dict)  # ids of findings open at the time
+    _own: tuple[ColumnPlan, Bools] | None = None
 
     @property
     def is_certain(self) -> bool:
@@ -136,15 +138,30 @@ class Case:
     def part_of(self, second: ObservedSecond, scores: CaseScores, others: Bools) -> ObservedSecond:
         """Return a second in which only the columns of this case left their baseline.
 
-        While the case is young these are all that no other case accounts for.
+        While the case is young these are all that no other case accounts for.  A symptom that moves
+        long after the onset is that of another fault, which has no case yet.
         """
         moved = self.moved.mask(second.plan)
         if self.is_young(second.start_ns):
             chosen = ~others
         else:
-            chosen = (moved | self.described.mask(second.plan)) & ~others
+            described = self.described.mask(second.plan)
+            if self.age_s(second.start_ns) > SYMPTOM_DELAY_S:
+                described = described & self._own_mask(second.plan)
+            chosen = (moved | described) & ~others
         weighted = np.where(moved, self.weighted(second, scores), second.weighted_excess)
         return only_of(second, chosen, weighted)
+
+    def _own_mask(self, plan: ColumnPlan) -> Bools:
+        """Return which columns its causes show themselves in, without their symptoms."""
+        if self._own is None or self._own[0] is not plan:
+            matches = self.episode.matches
+            rules = [matches[name].rule for name in self.rules if name in matches]
+            own = frozenset[str]().union(*map(own_metrics, rules))
+            mask = np.array([column.metric.name in own for column in plan.columns], np.bool_)
+            # evidence without a signature is the harm itself
+            self._own = plan, mask if rules else np.ones(len(plan.columns), np.bool_)
+        return self._own[1]
 
     def is_young(self, now_ns: int) -> bool:
         """Return whether what moves now belongs to this case."""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from reveal_analyzer.episodes import attribution
 from reveal_analyzer.episodes.attribution import Attribution, EpisodeRecord
-from reveal_analyzer.episodes.case import GROWS_S, Case
+from reveal_analyzer.episodes.case import GROWS_S, SYMPTOM_DELAY_S, Case
 from reveal_analyzer.hypotheses.model import CertainSignature, HypothesisRule
 from reveal_analyzer.hypotheses.signature_matcher import CaseKey, SignatureMatch
 from reveal_analyzer.subjects.history import SubjectHistory
@@ -22,7 +22,6 @@ from reveal_contract.finding import Confidence, Pod, Subject
 from reveal_contract.metric import Subsystem
 from reveal_contract.time_units import NS_PER_SECOND
 
-SYMPTOM_DELAY_S = 15  # from the beginning of a cause to that of its last symptom
 _CAUSE_DELAY_S = 15  # from the first symptom to the signature of the cause
 
 

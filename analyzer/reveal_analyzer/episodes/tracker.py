@@ -17,11 +17,11 @@ import numpy as np
 
 from reveal_analyzer.arrays import Bools
 from reveal_analyzer.derive.columns import ColumnPlan
-from reveal_analyzer.episodes.case import MOVED, Case, Present, own_metrics
+from reveal_analyzer.episodes.case import MOVED, SYMPTOM_DELAY_S, Case, Present, own_metrics
 from reveal_analyzer.episodes.case_scores import CaseScores, Ratios
 from reveal_analyzer.episodes.episode import Episode, SecondVerdict
 from reveal_analyzer.episodes.lifecycle import LifecycleSettings, Observation
-from reveal_analyzer.episodes.relations import SYMPTOM_DELAY_S, Relation, Relations
+from reveal_analyzer.episodes.relations import Relation, Relations
 from reveal_analyzer.episodes.saved_cases import restore_all, save_all
 from reveal_analyzer.episodes.trace import ObservedSecond, only_of
 from reveal_analyzer.hypotheses.model import HypothesisRule

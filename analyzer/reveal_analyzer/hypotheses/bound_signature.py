@@ -191,13 +191,17 @@ def _rest_met(
     plan: ColumnPlan,
     inputs: ConditionInputs,
 ) -> list[Column] | None:
-    """Return the columns that meet the other conditions, None if one is not met."""
+    """Return the columns that meet the other conditions, None if one is not met.
+
+    What only stays below a limit is no sign of harm.
+    """
     columns = []
     for condition in signature.conditions[1:]:
         index = _clearest(condition, instance, plan, inputs)
         if index is None:
             return None
-        columns.append(plan.columns[index])
+        if not condition.condition.is_upper_limit:
+            columns.append(plan.columns[index])
     if signature.conditions and signature.any:
         met = (_clearest(condition, instance, plan, inputs) for condition in signature.any)
         either = next((index for index in met if index is not None), None)

@@ -71,6 +71,11 @@ class Condition:
     per: str = key("`cpus` divides by the number of CPUs", default="", choices=("", "cpus"))
     ratio_to: str = key("divide by another metric of the same instance", default="", kind="metric")
 
+    @property
+    def is_upper_limit(self) -> bool:
+        """Whether it is met by small values."""
+        return self.above == float("-inf") and not self.times
+
 
 @dataclass(frozen=True)
 class CertainSignature:

@@ -364,3 +364,16 @@ def test_a_score_that_lasts_for_a_day_ends_as_accepted() -> None:
     story.run(20, waits)
     (ended,) = (u.finding for _, u in story.updates if u.change is FindingChange.RESOLVED)
     assert ended.resolution is Resolution.ACCEPTED
+
+
+def test_a_symptom_long_after_the_onset_is_no_evidence_of_the_first_fault() -> None:
+    story = Story()
+    story.run(QUIET_S)
+    story.run(120, THROTTLED)
+    story.run(3, THROTTLED, LOSS)  # a fault that has no case of its own yet
+    (case,) = story.judge._findings._cases.open
+    labels = [column.label for column in case.trace.stats.columns]
+    loss = labels.index("network.tcp.retrans_segs__mean")
+    assert not case.trace.stats.values[loss] > 50
+    (latest,) = story.judge.finish()
+    assert "network.tcp.retrans_segs" not in {each.metric for each in latest.finding.evidence}
