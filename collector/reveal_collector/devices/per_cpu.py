@@ -115,11 +115,12 @@ def _extremes(total: Channel) -> tuple[Channel, ...]:
 def _joined(
     by_cpu: Mapping[Channel, _Members], combined: Mapping[str, Sequence[str]]
 ) -> dict[Channel, _Members]:
-    """Return the combined metrics: for each CPU, the sum of their parts."""
+    """Return the combined metrics: for each CPU, the sum of the parts that the kernel has."""
     found = {total.metric: (total, cpus) for total, cpus in by_cpu.items()}
     sums = {}
-    for name, parts in combined.items():
-        if all(part in found for part in parts):
+    for name, asked in combined.items():
+        parts = [part for part in asked if part in found]
+        if parts:
             first_part = found[parts[0]][0]
             cpus = {
                 cpu: tuple(index for part in parts for index in found[part][1].get(cpu, ()))
