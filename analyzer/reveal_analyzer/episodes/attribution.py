@@ -137,7 +137,7 @@ def _culprits(record: EpisodeRecord, cause: Cause, history: SubjectHistory) -> N
     # an empty list, unlike none, says that no process is at fault: hardware, for example
     if record.subjects is None or (rule and rule.subjects == ()):
         return NamedSubjects()
-    if rule is not None and _takes_time(record, rule):
+    if rule is not None and rule.is_measured:
         if record.losses:
             record.subjects.named = record.losses.culprits(history, record.episode.last_ns)
         return record.subjects.named
@@ -175,7 +175,7 @@ def _victims(
 ) -> tuple[str, ...]:
     if record.subjects is None or rule is None:
         return ()
-    if _takes_time(record, rule):
+    if rule.is_measured:
         if record.losses:
             record.subjects.hurt = record.losses.victims(history, record.episode.last_ns)
         return record.subjects.hurt
@@ -189,22 +189,9 @@ def _subject_notes(record: EpisodeRecord) -> tuple[str, ...]:
 def _loss_notes(
     record: EpisodeRecord, rule: HypothesisRule | None, history: SubjectHistory
 ) -> tuple[str, ...]:
-    if rule is None or not record.losses or not _takes_time(record, rule):
+    if rule is None or not rule.is_measured or not record.losses:
         return ()
     return record.losses.notes(history, record.episode.last_ns)
-
-
-def _takes_time(record: EpisodeRecord, rule: HypothesisRule) -> bool:
-    """Return whether the ledger measures the culprits of a cause.
-
-    It measures those of its own causes, and of what these are symptoms of: who starts processes by
-    the thousand takes CPU time.  A signature of a single subject names that one.
-    """
-    match = record.episode.matches.get(rule.name)
-    if rule.is_measured:
-        return True
-    of_subject = match is not None and bool(match.instance)
-    return bool(record.losses) and not of_subject and record.losses.is_symptom_of(rule)
 
 
 def _explained(cause: Cause) -> tuple[str, ...]:

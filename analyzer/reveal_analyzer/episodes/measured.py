@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
-from reveal_analyzer.hypotheses.model import HypothesisRule
 from reveal_analyzer.hypotheses.signature_matcher import SignatureMatch
 from reveal_analyzer.subjects.finding_subjects import NamedSubjects
 from reveal_analyzer.subjects.history import MOST_ACTIVE_S, SubjectHistory
@@ -38,10 +37,6 @@ class MeasuredLosses:
         padded = [[()] * (earlier - len(each)) + each for each in (ours, theirs)]
         self._seconds.clear()
         self._seconds.extend((*own, *added) for own, added in zip(*padded, strict=True))
-
-    def is_symptom_of(self, rule: HypothesisRule) -> bool:
-        """Return whether a cause explains what was lost."""
-        return all(rule.explains(match.rule) for match in self._seconds[-1])
 
     def culprits(self, history: SubjectHistory, time_ns: int) -> NamedSubjects:
         """Return those who took time, most first, with their parts of all that was taken."""

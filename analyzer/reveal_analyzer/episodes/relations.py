@@ -96,12 +96,23 @@ class Relations:
         return None
 
     def effects(self, case: Case, matches: Sequence[SignatureMatch]) -> set[CaseKey]:
-        """Return the signatures that the certain cause of a case explains."""
+        """Return the signatures that the certain cause of a case explains.
+
+        Who takes time from others is measured: another one than the culprit is another cause.
+        """
         known = case.episode.matches
         causes = [known[name].rule for name in sorted(case.rules) if name in known]
         return {
-            match.key for match in matches if any(cause.explains(match.rule) for cause in causes)
+            match.key
+            for match in matches
+            if any(cause.explains(match.rule) for cause in causes)
+            and not (match.harmed and self._is_other_culprit(case, match))
         }
+
+    def _is_other_culprit(self, case: Case, match: SignatureMatch) -> bool:
+        """Return whether a subject that takes time is no culprit of a case."""
+        known = case.subjects.named.culprits if case.subjects else ()
+        return self._history.name(match.instance, case.episode.last_ns) not in known
 
     def is_culprit_back(self, case: Case) -> bool:
         """Return whether the culprit of a case has long been back at its level from before."""
@@ -134,7 +145,10 @@ class Relations:
     def _relation_of_signature(self, new: _View, known: _View, now_ns: int) -> Relation:
         rule = new.rules[0]
         if any(cause.explains(rule) for cause in known.rules):
-            return Relation.SYMPTOM if _is_timely(new, known) else Relation.NONE
+            # who takes time is measured: another one than the culprit is another cause
+            is_other = rule.is_measured and not names_same_culprit(new.found, known.found)
+            is_symptom = _is_timely(new, known) and not is_other
+            return Relation.SYMPTOM if is_symptom else Relation.NONE
         age_s = known.case.age_s(now_ns)
         if any(rule.explains(cause) for cause in known.rules):
             return Relation.SAME if age_s <= _CAUSE_DELAY_S else Relation.NONE

@@ -94,8 +94,11 @@ def _rule_of(metric: str, rules: Sequence[HypothesisRule]) -> HypothesisRule | N
 def _matches(
     rule: HypothesisRule, metric: str, by_culprit: Mapping[str, list[PairLoss]]
 ) -> Iterator[SignatureMatch]:
-    """Yield a match of each culprit, who takes most first."""
+    """Yield a match of each culprit that takes enough of all its victims, who takes most first."""
+    assert rule.certain is not None, "its signature names the metric"
+    least = rule.certain.conditions[0].above
     taken = {name: sum(loss.time for loss in found) for name, found in by_culprit.items()}
+    taken = {name: time for name, time in taken.items() if time >= least}
     for name in sorted(taken, key=lambda each: (-taken[each], each))[:_MOST_CULPRITS]:
         ranked = sorted(by_culprit[name], key=lambda loss: (-loss.share, loss.pair.victim))
         harmed = tuple(Harmed(loss.pair.victim, loss.share) for loss in ranked[:_MOST_HARMED])

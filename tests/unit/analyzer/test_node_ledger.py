@@ -8,6 +8,7 @@ import pytest
 
 from reveal_analyzer.node import NodeAnalyzer
 from reveal_contract import ledger
+from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.finding import (
     Confidence,
     Finding,
@@ -16,8 +17,9 @@ from reveal_contract.finding import (
     Resolution,
     Severity,
 )
+from reveal_contract.metric import Kind
 from reveal_contract.settings import AnalyzerSettings
-from support.ledger_node import Times, ledger_node, ledger_values
+from support.ledger_node import Times, ledger_node, ledger_table, ledger_values
 from support.synthetic_node import TABLE
 
 JOB, HOG, BUILD = "/job", "/hog", "/build"
@@ -190,3 +192,22 @@ def test_contention_that_was_reported_first_is_part_of_the_measured_cause() -> N
     first = story.of(FindingChange.OPENED)[0][1]
     assert [f.id for _, f in story.of(FindingChange.RESOLVED)] == [first.id]
     assert names(story.of(FindingChange.OPENED)[1:]) == ["CPUContention"]
+
+
+def test_little_time_taken_from_a_small_subject_is_no_fault() -> None:
+    small = {**QUIET, BUILD: Times(run=0.06, cpu={HOG: 0.04}, threads=6), HOG: Times(run=1.5)}
+    story = Story()
+    story.run(120, {**QUIET, HOG: Times(run=1.5)})
+    story.run(60, small)
+    assert story.updates == []
+
+
+def test_a_storm_of_processes_by_somebody_else_is_another_finding() -> None:
+    node = ledger_table((JOB, HOG, BUILD))
+    story = Story()
+    forks = Channel("cpu.forks", "", Kind.COUNTER, 1.0)
+    story.node.table = ChannelTable((*node.fast, forks), node.slow)
+    story.run(120, QUIET, {"cpu.forks": 2.0})
+    story.run(40, TAKEN, {**BUSY, "cpu.forks": 900.0})
+    found = {f.hypothesis.name: f for _, f in story.of(FindingChange.OPENED) if f.hypothesis}
+    assert found["CPUTakenByNeighbor"].subjects[0].name == HOG
