@@ -20,12 +20,12 @@ from reveal_analyzer.configuration.feed import FactsFeed
 from reveal_analyzer.configuration.watch import ConfigurationTracker
 from reveal_analyzer.fleet.fleet import Fleet
 from reveal_analyzer.fleet.minute import MinuteRecorder
-from reveal_analyzer.gc_control import GarbageControl
 from reveal_analyzer.sinks import Sink
 from reveal_analyzer.sinks.metrics import Metrics
 from reveal_analyzer.state.checkpoints import INTERVAL_S, Checkpoints, first_save_s
 from reveal_analyzer.state.codec import Position, SectionPath
 from reveal_analyzer.state.tree import StateTree, section
+from reveal_analyzer.stream.gc_control import GarbageControl
 from reveal_analyzer.stream.reader import Received, StreamReader
 from reveal_analyzer.telemetry.snapshot import SILENT_SECONDS, NodeSnapshot, Snapshot
 from reveal_contract.channels import ChannelTable

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from reveal_analyzer.gc_control import DROPPED_SECONDS, FULL_SECONDS, GarbageControl
+from reveal_analyzer.stream.gc_control import DROPPED_SECONDS, FULL_SECONDS, GarbageControl
 
 MOMENT = 0.1  # seconds
 
