@@ -23,14 +23,16 @@ _NAMELESS = (ledger.KERNEL, ledger.OTHER)  # nobody whom one could move or limit
 
 @dataclass(frozen=True, eq=False)
 class PairLayout:
-    """The pairs of one metric: their channels, and the row of each victim.
+    """The pairs of one metric: their channels, and the rows of victims and culprits.
 
-    ``named`` marks the pairs of two different subjects that both have a name of their own.
+    A culprit without an account has row -1.  ``named`` marks the pairs of two different subjects
+    that both have a name of their own.
     """
 
     pairs: tuple[Pair, ...]
     channels: Indices
     victims: Indices
+    culprits: Indices
     named: Bools
 
 
@@ -113,6 +115,7 @@ def _pair_layout(
         pairs,
         np.array([index for index, _ in known], np.intp),
         np.array([rows[pair.victim] for pair in pairs], np.intp),
+        np.array([rows.get(pair.culprit, -1) for pair in pairs], np.intp),
         np.array([len({*pair, *_NAMELESS}) == len(pair) + len(_NAMELESS) for pair in pairs], bool),
     )
 

@@ -24,9 +24,8 @@ def entitled(desired: Floats, cpus: float) -> Floats:
     return shares
 
 
-def shortfall(desired: Floats, run: Floats, cpus: float) -> Floats:
+def shortfall(shares: Floats, run: Floats) -> Floats:
     """Return the part (n,) of its entitlement that each subject did not run, 0 to 1."""
-    shares = entitled(desired, cpus)
     missing = np.maximum(shares - run, 0.0)
     result: Floats = np.divide(missing, shares, out=np.zeros(shares.size), where=shares > 0)
     return result

@@ -6,15 +6,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reveal_analyzer.arrays import Floats
-from reveal_analyzer.ledger.accounts import COLUMNS, Accounts
-from reveal_analyzer.ledger.entitlement import shortfall
+from reveal_analyzer.arrays import Bools, Floats
+from reveal_analyzer.ledger.accounts import COLUMNS, Accounts, PairLayout
+from reveal_analyzer.ledger.entitlement import entitled, shortfall
 from reveal_contract import ledger
 from reveal_contract.ledger import Pair
 from reveal_contract.time_units import NS_PER_SECOND
 
 LEAST_DESIRED = 0.05  # CPUs; who wants less is no victim
 _LEAST_SHORTFALL = 0.05  # of its entitlement to CPU time
+_ABOVE_SHARE = 1.05  # times its entitlement
 _DESIRED = [COLUMNS.index(part) for part in ledger.DESIRED]
 _ON_CPU = [COLUMNS.index(part) for part in (ledger.RUN, ledger.WAIT_OTHERS, ledger.WAIT_SELF)]
 _RUN = COLUMNS.index(ledger.RUN)
@@ -31,7 +32,8 @@ class PairLoss(NamedTuple):
 def losses(accounts: Accounts, cpus: float, least: float) -> dict[str, list[PairLoss]]:
     """Return the losses of at least a share of the wanted time, by metric of ``ledger.PAIRS``.
 
-    A victim wants some time, and for a CPU it got less than its share of them.
+    A victim wants some time, and for a CPU it got less than its share of them.  If somebody who
+    took its CPU time ran more than its own share, nobody else is to blame.
     """
     desired = accounts.times[:, _DESIRED].sum(axis=1)
     wants = desired >= LEAST_DESIRED * NS_PER_SECOND
@@ -40,7 +42,7 @@ def losses(accounts: Accounts, cpus: float, least: float) -> dict[str, list[Pair
         times = accounts.taken[metric]
         counts = of.named & wants[of.victims] & (times >= least * desired[of.victims])
         if metric == ledger.LOST_CPU and counts.any():
-            counts &= (_shortfall(accounts.times, cpus) >= _LEAST_SHORTFALL)[of.victims]
+            counts = _unfair(accounts.times, cpus, of, counts)
         found[metric] = [
             PairLoss(of.pairs[k], float(times[k] / desired[of.victims[k]]), float(times[k]))
             for k in np.flatnonzero(counts).tolist()
@@ -48,6 +50,15 @@ def losses(accounts: Accounts, cpus: float, least: float) -> dict[str, list[Pair
     return found
 
 
-def _shortfall(times: Floats, cpus: float) -> Floats:
+def _unfair(times: Floats, cpus: float, of: PairLayout, counts: Bools) -> Bools:
+    """Return which of these pairs are of a victim below its share and of who is to blame."""
     on_cpu = times[:, _ON_CPU].sum(axis=1) / NS_PER_SECOND
-    return shortfall(on_cpu, np.asarray(times[:, _RUN]) / NS_PER_SECOND, cpus)
+    run = np.asarray(times[:, _RUN]) / NS_PER_SECOND
+    shares = entitled(on_cpu, cpus)
+    counts = counts & (shortfall(shares, run) >= _LEAST_SHORTFALL)[of.victims]
+    above = (run > _ABOVE_SHARE * shares)[of.culprits] & (of.culprits >= 0)
+    has_greedy = np.zeros(len(times), np.bool_)
+    has_greedy[of.victims[counts & above]] = True
+    # a CPU that two were bound to: nobody ran more than its share
+    result: Bools = counts & (above | ~has_greedy[of.victims])
+    return result

@@ -83,7 +83,7 @@ def test_a_subject_that_takes_cpu_time_is_found_with_its_victim() -> None:
 
 def test_culprits_that_begin_together_share_a_finding() -> None:
     job = Times(run=0.3, cpu={HOG: 0.4, BUILD: 0.2})
-    crowd = {JOB: job, HOG: Times(run=1), BUILD: Times(run=0.7, threads=6)}
+    crowd = {JOB: job, HOG: Times(run=1), BUILD: Times(run=0.9, threads=6)}
     story = Story()
     story.run(20, crowd, BUSY)
     ((_, finding),) = story.of(FindingChange.OPENED)

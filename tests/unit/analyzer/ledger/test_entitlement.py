@@ -36,5 +36,5 @@ def test_shares_add_up_and_nobody_gets_more_than_it_wants(desired: list[float], 
 
 
 def test_only_what_is_missing_of_the_share_is_a_shortfall() -> None:
-    missing = shortfall(np.array([1.0, 6.0, 0.0]), np.array([0.4, 1.6, 0.0]), 2)
+    missing = shortfall(np.array([1.0, 1.0, 0.0]), np.array([0.4, 1.6, 0.0]))
     assert missing.tolist() == pytest.approx([0.6, 0.0, 0.0])

@@ -57,3 +57,17 @@ def test_neither_the_kernel_nor_the_small_subjects_are_culprits() -> None:
 def test_a_wait_for_storage_needs_no_shortfall_of_cpu_time() -> None:
     times = {JOB: Times(run=0.1, disk={HOG: 0.6}), HOG: Times(run=0.1)}
     assert found(times, ledger.LOST_DISK) == {Pair(JOB, HOG): pytest.approx(0.6 / 0.7)}
+
+
+def test_who_ran_no_more_than_its_share_is_not_to_blame_beside_who_did() -> None:
+    times = {
+        JOB: Times(run=0.3, cpu={HOG: 0.6, BUILD: 0.1}),
+        HOG: Times(run=1.5, threads=2),
+        BUILD: Times(run=0.2, cpu={HOG: 0.3}),
+    }
+    assert found(times).keys() == {Pair(JOB, HOG), Pair(BUILD, HOG)}
+
+
+def test_two_that_are_bound_to_a_single_cpu_take_from_each_other() -> None:
+    times = {JOB: Times(run=0.5, cpu={HOG: 0.5}), HOG: Times(run=0.5, cpu={JOB: 0.5})}
+    assert found(times).keys() == {Pair(JOB, HOG), Pair(HOG, JOB)}
