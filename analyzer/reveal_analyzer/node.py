@@ -60,7 +60,7 @@ class Status:
     ``warmup_load`` is the mean load during the warm-up: busy CPUs in cores, pressures 0 to 1.
     ``over`` is the score divided by its threshold, by subsystem.  ``changed`` are lines of
     context, never findings.  ``heartbeats`` is a line for each busy job: its step time, or why
-    that cannot be read.  ``lost_time`` is what each busy subject lost since the beginning.
+    that cannot be read.
     """
 
     learning: bool
@@ -69,7 +69,6 @@ class Status:
     over: Mapping[Subsystem, float] = field(default_factory=dict)
     changed: tuple[str, ...] = ()
     heartbeats: tuple[str, ...] = ()
-    lost_time: tuple[LostTime, ...] = ()
 
 
 class NodeAnalyzer:
@@ -210,8 +209,11 @@ class NodeAnalyzer:
             over=self._scored.over,
             changed=changed_lines(second) if second and self._scored.ready else (),
             heartbeats=self._jobs.lines(),
-            lost_time=tuple(lost_time(self._lost.totals())),
         )
+
+    def lost_time(self) -> tuple[LostTime, ...]:
+        """Return what each busy subject lost since the beginning; empty without a ledger."""
+        return tuple(lost_time(self._lost.totals()))
 
     def _reset_after_gap(self, message: Message) -> None:
         """Reset state that must not span a reboot, a gap in the stream or a clock step."""

@@ -152,6 +152,7 @@ class LiveSession:
             self.state.collector = _collector_state(client, self.plan.profile, self.plan.node)
             collector.process.stop(_INTERRUPTED_STOP_S if self._interrupt.requested else _STOP_S)
             self._read_slices(reader, analyzer)
+            self.state.lost_time = analyzer.lost_time()
             self._keep_learned(analyzer)
             self.state.finding_log.update(analyzer.finish())
 
@@ -244,7 +245,6 @@ class LiveSession:
         status = analyzer.status()
         state.judged = state.judged or not status.learning
         state.warmup_load = dict(status.warmup_load)
-        state.lost_time = status.lost_time
 
     def _keep_learned(self, analyzer: NodeAnalyzer) -> None:
         """Keep what was learned, for the file from which another scan may start."""

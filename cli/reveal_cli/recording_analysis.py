@@ -163,7 +163,7 @@ def _coverage(
             for analyzer in analyzers
             for name, amount in analyzer.status().warmup_load.items()
         },
-        lost_time=[each for analyzer in analyzers for each in analyzer.status().lost_time],
+        lost_time=[each for analyzer in analyzers for each in analyzer.lost_time()],
         missing_sources=len(missing_sources(collector)),
         recorded=True,
     )

@@ -21,6 +21,7 @@ RESOLUTION_NS = 100_000  # of the values on the wire
 TOLERANCE = 0.01
 
 KERNEL, OTHER = "kernel", "other"
+NAMELESS = (KERNEL, OTHER)  # nobody whom one could move or limit
 
 RUN = "ledger.run"
 WAIT_OTHERS, WAIT_SELF = "ledger.wait_others", "ledger.wait_self"

@@ -7,6 +7,7 @@ the same fields.  Format, messages and schema therefore cannot differ.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +15,7 @@ from reveal_analyzer.derive.columns import CHANGE, LARGEST, LEVEL, TOTAL
 from reveal_contract import ledger
 from reveal_contract.finding import Severity
 from reveal_contract.metric import Subsystem
+from reveal_contract.time_units import NS_PER_SECOND
 
 FORMAT_VERSION = 1
 
@@ -102,6 +104,12 @@ class CertainSignature:
     @property
     def of(self) -> int:
         return self.hold[1]
+
+    def holds(self, met: Sequence[int], now_ns: int) -> bool:
+        """Return whether it was met long enough; ``met`` are the last ``need`` times, in ns."""
+        # half a second of tolerance, as slices do not begin exactly one second apart
+        span_ns = self.of * NS_PER_SECOND - NS_PER_SECOND // 2
+        return len(met) == self.need and now_ns - met[0] < span_ns
 
 
 @dataclass(frozen=True)

@@ -193,9 +193,7 @@ class SignatureMatcher:
             self._forget_old()
         met = self._met.setdefault(match.key, deque(maxlen=certain.need))
         met.append(self._now_ns)
-        # half a second of tolerance, as slices do not begin exactly one second apart
-        span_ns = certain.of * NS_PER_SECOND - NS_PER_SECOND // 2
-        return len(met) == certain.need and self._now_ns - met[0] < span_ns
+        return certain.holds(met, self._now_ns)
 
     def _forget_old(self) -> None:
         """Forget signatures that have not matched within the longest hold."""

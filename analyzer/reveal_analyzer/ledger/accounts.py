@@ -18,7 +18,6 @@ from reveal_contract.ledger import Pair
 # what of a subject's time is read, in this order
 COLUMNS = (*ledger.PARTS, ledger.THREAD_TIME)
 _PARTS = len(ledger.PARTS)
-_NAMELESS = (ledger.KERNEL, ledger.OTHER)  # nobody whom one could move or limit
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,8 +115,13 @@ def _pair_layout(
         np.array([index for index, _ in known], np.intp),
         np.array([rows[pair.victim] for pair in pairs], np.intp),
         np.array([rows.get(pair.culprit, -1) for pair in pairs], np.intp),
-        np.array([len({*pair, *_NAMELESS}) == len(pair) + len(_NAMELESS) for pair in pairs], bool),
+        np.array([_is_named(pair) for pair in pairs], bool),
     )
+
+
+def _is_named(pair: Pair) -> bool:
+    """Return whether two different subjects have names of their own."""
+    return pair.victim != pair.culprit and not set(ledger.NAMELESS) & {*pair}
 
 
 def _adds_up(times: Floats) -> Bools:

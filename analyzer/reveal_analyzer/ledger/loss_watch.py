@@ -23,7 +23,7 @@ LEAST_SHARE = 0.05  # of the wanted time, to one culprit
 _LEAST_SHARE_OPEN = 0.03  # while it counts: a share at the limit must not come and go
 _MOST_CULPRITS = 8  # of one cause in one second, who takes most first
 _MOST_HARMED = 5
-_TAKEN = {ledger.LOST_CPU: ledger.TAKEN_CPU, ledger.LOST_DISK: ledger.TAKEN_DISK}
+_TAKEN = dict(zip(ledger.PAIRS, ledger.TAKEN, strict=True))
 NOTHING = Matches([], [])
 
 _Key = tuple[str, Pair]
@@ -71,9 +71,7 @@ class LossWatch:
             times = self._counted.setdefault(key, deque(maxlen=rule.certain.need))
             times.append(start_ns)
             now[loss.pair.culprit].append(loss)
-            # half a second of tolerance, as slices do not begin exactly one second apart
-            span_ns = rule.certain.of * NS_PER_SECOND - NS_PER_SECOND // 2
-            if len(times) == rule.certain.need and start_ns - times[0] < span_ns:
+            if rule.certain.holds(times, start_ns):
                 lasting[loss.pair.culprit].append(loss)
         return lasting, now
 

@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from reveal_analyzer.ledger.losses import LEAST_DESIRED
 from reveal_analyzer.ledger.totals import Totals
 from reveal_contract import ledger
 from reveal_contract.time_units import NS_PER_SECOND
 
-_LEAST_DESIRED = 0.05  # CPUs: who wants less is not busy
 _LEAST_SHARE = 0.005  # of the wanted time; less is not named
-_FOLDED = (ledger.KERNEL, ledger.OTHER)  # no jobs
 # the parts that are lost, in words; those of pairs are followed by the culprit
 _REASONS = {
     ledger.WAIT_OTHERS: "waiting for a CPU",
@@ -62,7 +61,7 @@ def lost_time(totals: Totals) -> list[LostTime]:
 def _of_subject(totals: Totals, name: str) -> LostTime | None:
     desired = sum(totals.time(name, part) for part in ledger.DESIRED)
     mean = desired / NS_PER_SECOND / totals.seconds
-    if name in _FOLDED or mean < _LEAST_DESIRED:
+    if name in ledger.NAMELESS or mean < LEAST_DESIRED:
         return None
     losses = sorted(_losses(totals, name, desired), key=lambda loss: -loss.share)
     share = sum(totals.time(name, part) for part in ledger.LOST) / desired

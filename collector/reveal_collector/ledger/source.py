@@ -72,7 +72,7 @@ class Ledger:
     def open(self) -> None:
         """Load and attach the programs; raises ``Unsupported`` where the host does not permit."""
         if not self._tracker.selection.limit:
-            raise Unsupported("maxSubjects is 0: no subject is told apart")
+            raise Unsupported("maxSubjects is 0: no subject is counted separately")
         library = check_host(self._roots, native.load().library)
         cpus = 1 + max(cpu_list((self._roots.sys / "devices/system/cpu/possible").read_text()))
         cgroups = CgroupKeys(self._tracker.trees)

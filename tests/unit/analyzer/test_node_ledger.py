@@ -167,7 +167,7 @@ def test_an_open_finding_survives_a_restart_with_its_culprit() -> None:
 def test_the_status_has_what_each_job_lost() -> None:
     story = Story()
     story.run(10, TAKEN, BUSY)
-    job = next(each for each in story.analyzer.status().lost_time if each.subject == JOB)
+    job = next(each for each in story.analyzer.lost_time() if each.subject == JOB)
     assert job.share == pytest.approx(0.5 / 0.9, abs=0.01)
     assert job.losses[0].culprit == HOG
 
