@@ -24,6 +24,7 @@ from support.polling import wait_until
 
 ROOTS = Roots()
 SECOND = 1_000_000_000
+IDLE = 2  # its index in the matrix
 PARTS = [state for state in State if state not in (State.ALIVE, State.DISK)]
 
 
@@ -139,10 +140,45 @@ def test_two_subjects_share_a_cpu(live: Live) -> None:
     assert now.waited[live.b.slot][live.b.slot] / SECOND < 0.05
 
 
-def test_run_time_is_that_of_the_kernel(live: Live) -> None:
-    assert live.a.spin(0.4).wait(60) == 0
-    counted = spent(live.read(), live.a, State.RUN) + spent(live.read(), live.a, State.IRQ)
-    assert counted == pytest.approx(_cpu_time(live.a.folders[0]), abs=0.02)
+@pytest.mark.parametrize("cpu", [0, max(os.sched_getaffinity(0))])
+def test_run_time_is_that_of_the_kernel(live: Live, cpu: int) -> None:
+    """Some kernels do not report that a CPU other than the first one leaves idle."""
+    assert live.a.spin(0.4, cpu=cpu).wait(60) == 0
+    now = live.read()
+    counted = spent(now, live.a, State.RUN) + spent(now, live.a, State.IRQ)
+    assert counted == pytest.approx(_cpu_time(live.a.folders[0]), abs=0.01)
+    assert now.waited[live.a.slot][IDLE] / SECOND < 0.01
+    check_sum(now, live.a)
+
+
+def test_a_thread_that_is_moved_while_it_runs_goes_on_in_the_new_cgroup(live: Live) -> None:
+    """It may run for long before it is switched out, or sleep for ever from then on."""
+    code = (
+        "import time\nwhile time.process_time() < .3: pass\n"
+        f"for folder in {[str(folder) for folder in live.b.folders]}:\n"
+        "    open(folder + '/cgroup.procs', 'w').write('0')\n"
+        "while time.process_time() < .6: pass\ntime.sleep(100)"
+    )
+    live.a.start(sys.executable, "-S", "-c", code)
+    wait_until(lambda: spent(live.read(), live.b, State.SLEEP) > 0.02)
+    now = live.read()
+    assert now.threads[live.a.slot] == 0
+    assert now.threads[live.b.slot] == 1
+    for subject in (live.a, live.b):
+        assert spent(now, subject, State.RUN) == pytest.approx(0.3, abs=0.05)
+        check_sum(now, subject)
+
+
+def test_a_thread_that_is_moved_in_its_sleep_sleeps_on_in_the_new_cgroup(live: Live) -> None:
+    process = live.a.start("/bin/sleep", "100")
+    wait_until(lambda: _is_asleep(live.a))
+    slept = spent(live.read(), live.a, State.SLEEP)
+    for folder in live.b.folders:
+        (folder / "cgroup.procs").write_text(str(process.pid))
+    assert list(live.read().threads[live.a.slot : live.b.slot + 1]) == [0, 1]
+    wait_until(lambda: spent(live.read(), live.b, State.SLEEP) > 0.02)
+    assert spent(live.read(), live.a, State.SLEEP) == pytest.approx(slept, abs=0.05)
+    check_sum(live.read(), live.b)
 
 
 def _cpu_time(folder: Path) -> float:

@@ -23,6 +23,8 @@ PACKAGES = "clang-19 llvm-19 bpftool libbpf-dev"
 _OLDEST_CLANG, _NEWEST_CLANG = 19, 30
 _MARK, _TOOLS = "/* sources: ", "/* made by: "
 _FLAGS = ("-O2", "-g", "-target", "bpf", "-mcpu=v3", "-mlittle-endian", "-Wall", "-Werror")
+_TARGET = "-D__TARGET_ARCH_x86"
+_NO_PATHS = (f"-ffile-prefix-map={HERE}=.", "-fdebug-compilation-dir=.")  # same in each checkout
 
 
 class MissingTool(Exception):
@@ -51,7 +53,7 @@ def skeleton() -> str:
     includes = ["-I", f"/usr/include/{platform.machine()}-linux-gnu"]
     with tempfile.TemporaryDirectory() as folder:
         output = str(Path(folder) / "ledger.bpf.o")  # the skeleton is named after it
-        _run(clang, *_FLAGS, *includes, "-D__TARGET_ARCH_x86", "-c", SOURCES[0], "-o", output)
+        _run(clang, *_FLAGS, _TARGET, *includes, *_NO_PATHS, "-c", SOURCES[0], "-o", output)
         _run(strip, "-g", output)
         header = _run(bpftool, "gen", "skeleton", "-L", output)
     return f"{_MARK}{fingerprint()} */\n{_TOOLS}{tools} */\n{header}"

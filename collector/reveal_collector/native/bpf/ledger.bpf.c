@@ -370,6 +370,29 @@ static __always_inline void note_wait(struct ledger_cpu *c, struct thread *t, __
     }
 }
 
+/* Some kernels do not report that a CPU leaves idle.  The thread that runs here then counts as
+ * waiting: let it run since it was woken. */
+static __always_inline void catch_up(struct ledger_cpu *c, struct task_struct *p)
+{
+    if (c->pid == p->pid)
+        return;
+    c->missed++;
+    if (p->flags & PF_KTHREAD || c->slot != SLOT_IDLE)
+        return;
+    struct thread *t = bpf_task_storage_get(&threads, p, 0, 0);
+    if (!t || t->state != L_WAIT || t->cpu != bpf_get_smp_processor_id())
+        return;
+    __u64 since = t->since > c->last ? t->since : c->last;
+    split_waits(c, since - c->last);
+    c->last = since;
+    c->pid = p->pid;
+    note_wait(c, t, since);
+    look_up(p, t);
+    c->slot = t->next_slot;
+    c->busy = t->next_busy;
+    move(c, t, L_NONE, t->cpu, since);
+}
+
 static __always_inline void switch_out(struct ledger_cpu *c, struct task_struct *p, int preempted,
                                        __u32 state, __u32 cpu, __u64 ran, __u64 now)
 {
@@ -378,8 +401,7 @@ static __always_inline void switch_out(struct ledger_cpu *c, struct task_struct 
 
     if (!t)
         return;
-    if (!t->alive) /* it ran when the programs were attached */
-        look_up(p, t);
+    look_up(p, t); /* it ran when the programs were attached, or was moved while it ran */
     if (c->slot == SLOT_OTHER) {
         add_unnamed(t->key, ran);
         if (t->key >= KEY_GROUP)
@@ -406,13 +428,12 @@ int BPF_PROG(on_switch, _Bool preempted, struct task_struct *prev, struct task_s
 
     if (!c)
         return 0;
-    __u64 ran = c->last ? now - c->last : 0;
     begin(c);
     c->switches++;
+    catch_up(c, prev);
+    __u64 ran = c->last ? now - c->last : 0;
     split_waits(c, ran);
     c->last = now;
-    if (c->pid != prev->pid) /* a switch to this thread was not reported */
-        c->missed++;
     c->pid = next->pid;
     if (prev->pid) {
         __s64 *spent = c->base[c->slot & (LEDGER_SLOTS - 1)];
@@ -540,8 +561,16 @@ SEC("tp_btf/softirq_entry")
 int BPF_PROG(on_irq, unsigned int vector)
 {
     struct ledger_cpu *c = this_cpu();
-    if (c)
-        c->irq_since = bpf_ktime_get_ns();
+    struct task_struct *p = (void *)bpf_get_current_task_btf();
+
+    if (!c)
+        return 0;
+    if (c->slot == SLOT_IDLE && p->pid) {
+        begin_atomic(c);
+        catch_up(c, p);
+        end_atomic(c);
+    }
+    c->irq_since = bpf_ktime_get_ns();
     return 0;
 }
 
@@ -615,7 +644,71 @@ int BPF_PROG(on_complete, struct request *rq, __u8 error, unsigned int bytes)
     return 0;
 }
 
-/* ---- threads that sleep and have no state, or whose subject was named since ---- */
+/* ---- threads whose subject changes, or that have no state yet ---- */
+
+/* Let a thread that sleeps go from one state to another for the subject it belongs to now.  It may
+ * wake up at any time, on another CPU: whoever exchanges the state counts. */
+static __always_inline void account_anew(struct ledger_cpu *c, struct task_struct *p,
+                                         struct thread *t, __u32 from, __u32 to)
+{
+    __u64 now = bpf_ktime_get_ns();
+
+    if (__sync_val_compare_and_swap(&t->state, from, L_NONE) != from)
+        return;
+    if (from != L_NONE)
+        leave(c, t->slot, from, now);
+    look_up(p, t);
+    t->slot = t->next_slot;
+    t->busy = t->next_busy;
+    t->since = now;
+    enter(c, t->slot, to, now);
+    if (__sync_val_compare_and_swap(&t->state, L_NONE, to) == L_NONE)
+        live_in(c, t, t->slot + 1, now);
+    else
+        leave(c, t->slot, to, now);
+}
+
+/* Let the thread that runs go on for the subject it belongs to now. */
+static __always_inline void change_subject(struct ledger_cpu *c, struct task_struct *p,
+                                           struct thread *t)
+{
+    __u64 now = bpf_ktime_get_ns();
+    __s64 *spent = c->base[c->slot & (LEDGER_SLOTS - 1)];
+
+    split_waits(c, now - c->last);
+    spent[c->stalled ? L_RECLAIM : L_RUN] += now - c->last;
+    c->last = now;
+    look_up(p, t);
+    c->slot = t->next_slot;
+    c->busy = t->next_busy;
+    live_in(c, t, c->slot + 1, now);
+}
+
+/* A thread enters a cgroup.  One that runs may do so for seconds without a switch: what it spent
+ * until now is of its subject before.  One that waits, or runs on another CPU, is looked up at its
+ * next switch.  Interrupts are off. */
+SEC("tp_btf/cgroup_attach_task")
+int BPF_PROG(on_attach, struct cgroup *to, const char *path, struct task_struct *p, _Bool group)
+{
+    struct thread *t = bpf_task_storage_get(&threads, p, 0, 0);
+    struct ledger_cpu *c = this_cpu();
+
+    if (!t || !c)
+        return 0;
+    if (p != (void *)bpf_get_current_task_btf()) {
+        begin(c);
+        if (t->state < LEDGER_STATES && t->state != L_WAIT)
+            account_anew(c, p, t, t->state, t->state);
+        end(c);
+        return 0;
+    }
+    begin(c);
+    catch_up(c, p);
+    if (c->pid == p->pid && c->slot != SLOT_IDLE)
+        change_subject(c, p, t);
+    end(c);
+    return 0;
+}
 
 SEC("iter/task")
 int walk_threads(struct bpf_iter__task *ctx)
@@ -632,23 +725,8 @@ int walk_threads(struct bpf_iter__task *ctx)
     /* without a state: it runs, or was there before, or its switch was not reported */
     if (from == L_NONE ? !state || p->on_cpu : t->generation == settings.generation)
         return 0;
-    __u32 to = from == L_NONE ? blocked_state(p, state) : from;
     begin_atomic(c);
-    __u64 now = bpf_ktime_get_ns();
-    /* It may wake up at any time, on another CPU: whoever exchanges the state counts. */
-    if (__sync_val_compare_and_swap(&t->state, from, L_NONE) == from) {
-        if (from != L_NONE)
-            leave(c, t->slot, from, now);
-        look_up(p, t);
-        t->slot = t->next_slot;
-        t->busy = t->next_busy;
-        t->since = now;
-        enter(c, t->slot, to, now);
-        if (__sync_val_compare_and_swap(&t->state, L_NONE, to) == L_NONE)
-            live_in(c, t, t->slot + 1, now);
-        else
-            leave(c, t->slot, to, now);
-    }
+    account_anew(c, p, t, from, from == L_NONE ? blocked_state(p, state) : from);
     end_atomic(c);
     return 0;
 }
