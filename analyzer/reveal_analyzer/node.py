@@ -19,7 +19,7 @@ from reveal_analyzer.heartbeat.findings import JobMonitor
 from reveal_analyzer.hypotheses import loader
 from reveal_analyzer.hypotheses.bound_signature import ConditionInputs
 from reveal_analyzer.hypotheses.signature_matcher import Matches, SignatureMatcher
-from reveal_analyzer.ledger.accounts import AccountReader
+from reveal_analyzer.ledger.accounts import AccountReader, Accounts
 from reveal_analyzer.ledger.loss_watch import NOTHING, LossWatch
 from reveal_analyzer.ledger.lost_time import LostTime, lost_time
 from reveal_analyzer.ledger.totals import LedgerTotals
@@ -78,6 +78,7 @@ class NodeAnalyzer:
     all): a benchmark leaves out the cgroup of the injected fault.  ``subjects`` returns the
     node's subject table as it is now.  ``selection`` restricts the metrics of evidence and,
     if it asks for that, of scores.  ``fit_budget`` is shared by nodes that are analyzed together.
+    ``accounts`` is the ledger of the last second.
     """
 
     def __init__(
@@ -98,8 +99,9 @@ class NodeAnalyzer:
         )
         self._deriver = Deriver(leave_out)
         self._signatures = SignatureMatcher(rules)
-        self._accounts, self._losses = AccountReader(), LossWatch(rules)
-        self._lost, self._has_ledger = LedgerTotals(), False
+        self._account_reader, self._losses = AccountReader(), LossWatch(rules)
+        self._lost = LedgerTotals()
+        self.accounts: Accounts | None = None
         self._selection = selection
         ignored = selection.excludes(leave_out)
         windows = window_settings(settings)
@@ -134,6 +136,8 @@ class NodeAnalyzer:
         # the paper mode evaluates every window and needs the decoded values, not the bytes
         self._methods.push(message, table, b"" if self._paper else data)
         updates = self._decide(second)
+        if self.accounts is not None and not silent:
+            self._lost.add(self.accounts)
         if not self._paper:
             updates = self._jobs.update(message, table, self._findings.latest, updates)
         return [] if silent else updates
@@ -212,7 +216,7 @@ class NodeAnalyzer:
         )
 
     def lost_time(self) -> tuple[LostTime, ...]:
-        """Return what each busy subject lost since the beginning; empty without a ledger."""
+        """Return what each busy subject lost, silent seconds left out; empty without a ledger."""
         return tuple(lost_time(self._lost.totals()))
 
     def _reset_after_gap(self, message: Message) -> None:
@@ -274,12 +278,14 @@ class NodeAnalyzer:
 
     def _match_losses(self, second: Second) -> Matches:
         """Match the signatures of the ledger, on a node that has one."""
-        accounts = self._accounts.read(second)
-        self._has_ledger = accounts is not None and bool(accounts.valid.any())
+        self.accounts = accounts = self._account_reader.read(second)
         if accounts is None:
             return NOTHING
-        self._lost.add(accounts)
         return self._losses.match(accounts, self._live.cpus, second.start_ns)
+
+    @property
+    def _has_ledger(self) -> bool:
+        return self.accounts is not None and bool(self.accounts.valid.any())
 
     def _highest(self, second: Second) -> Floats:
         """Return the highest level that was normal for each column; infinite in the warm-up."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from rich.console import RenderableType
 
@@ -20,13 +21,15 @@ class Analysis:
     """The findings of one file, and how to print them.
 
     ``blocks`` makes the text, ``scores`` the lines of a CSV; ``hints`` are configuration
-    findings; ``warnings`` name the parts of the input that were not used.
+    findings; ``lost_time`` rows are for JSON; ``warnings`` name the parts of the input that were
+    not used.
     """
 
     findings: Sequence[Finding]
     blocks: Callable[[], list[RenderableType]]
     scores: Callable[[], Iterable[str]]
     hints: Sequence[Finding] = ()
+    lost_time: Sequence[Mapping[str, Any]] = ()
     warnings: Sequence[str] = field(default=())
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from reveal_analyzer.ledger.lost_time import Loss, LostTime
+from reveal_contract import ledger
 
 SMALL = 0.05  # share of the wanted time: less is no reason to say that something is wrong
 _LEAST_NAMED = 0.01
@@ -14,25 +15,25 @@ _BY_CULPRIT = {
     "waiting for a CPU": "waiting for a CPU that {} used",
     "waiting for storage": "waiting for storage that {} kept busy",
 }
+ByNode = Mapping[str, Sequence[LostTime]]
 
 
-def largest_share(lost: Sequence[LostTime]) -> float:
+def largest_share(lost: ByNode) -> float:
     """Return the largest share of its wanted time that a busy subject lost."""
-    return max((each.share for each in lost), default=0.0)
+    return max((each.share for of_node in lost.values() for each in of_node), default=0.0)
 
 
-def lost_time_lines(lost: Sequence[LostTime]) -> list[str]:
-    """Return a line for each busy subject that lost time, most first; none without a ledger."""
-    if not lost:
-        return []
-    named = [each for each in lost if each.share >= _LEAST_NAMED]
-    if not named:
-        busy = f"{len(lost)} busy subject{'s' if len(lost) > 1 else ''}"
-        return [f"Lost time: none of {busy} lost 1 % of the time that it wanted."]
-    lines = [f"Lost time: {_line(each)}" for each in named[:_MOST_SUBJECTS]]
-    if more := len(named) - _MOST_SUBJECTS:
-        lines += [f"Lost time: {more} more lost less."] if more > 0 else []
-    return lines
+def lost_time_lines(lost: ByNode) -> list[str]:
+    """Return a line for each busy subject that lost time, most first; none without a ledger.
+
+    With several nodes each line names its own.
+    """
+    several = len(lost) > 1
+    return [
+        f"Lost time{f' on {node}' if several else ''}: {line}"
+        for node, of_node in lost.items()
+        for line in _lines(of_node)
+    ]
 
 
 def lost_time_rows(lost: Sequence[LostTime]) -> list[dict[str, Any]]:
@@ -43,7 +44,7 @@ def lost_time_rows(lost: Sequence[LostTime]) -> list[dict[str, Any]]:
             "desiredCPUs": round(each.desired, 3),
             "lostShare": round(each.share, 4),
             "losses": [
-                {"reason": loss.reason, "culprit": loss.culprit, "share": round(loss.share, 4)}
+                {"reason": loss.word, "culprit": loss.culprit, "share": round(loss.share, 4)}
                 for loss in each.losses
             ],
         }
@@ -51,8 +52,31 @@ def lost_time_rows(lost: Sequence[LostTime]) -> list[dict[str, Any]]:
     ]
 
 
+def node_rows(lost: ByNode) -> list[dict[str, Any]]:
+    """Return the same rows of all nodes, each with the name of its node."""
+    return [
+        {"nodeName": node, **row}
+        for node, of_node in lost.items()
+        for row in lost_time_rows(of_node)
+    ]
+
+
+def _lines(lost: Sequence[LostTime]) -> list[str]:
+    if not lost:
+        return []
+    named = [each for each in lost if each.share >= _LEAST_NAMED]
+    if not named:
+        busy = f"{len(lost)} busy subject{'s' if len(lost) > 1 else ''}"
+        return [f"none of {busy} lost 1 % of the time that it wanted."]
+    more = len(named) - _MOST_SUBJECTS
+    return [_line(each) for each in named[:_MOST_SUBJECTS]] + (
+        [f"{more} more lost less."] if more > 0 else []
+    )
+
+
 def _line(each: LostTime) -> str:
-    parts = ", ".join(_loss(loss) for loss in each.losses[:_MOST_LOSSES])
+    named = [loss for loss in each.losses if loss.share >= _LEAST_NAMED]
+    parts = ", ".join(_loss(loss) for loss in named[:_MOST_LOSSES])
     share = f"{each.subject} lost {_percent(each.share)} of the time that it wanted"
     return f"{share}: {parts}." if parts else f"{share}."
 
@@ -60,9 +84,13 @@ def _line(each: LostTime) -> str:
 def _loss(loss: Loss) -> str:
     reason = loss.reason
     if reason in _BY_CULPRIT:
-        reason = _BY_CULPRIT[reason].format(loss.culprit or "others")
+        reason = _BY_CULPRIT[reason].format(_culprit(loss.culprit))
     return f"{_percent(loss.share)} {reason}"
 
 
+def _culprit(name: str) -> str:
+    return {"": "others", ledger.KERNEL: "the kernel"}.get(name, name)
+
+
 def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %" if share >= _LEAST_NAMED else "under 1 %"
+    return f"{100 * share:.0f} %"

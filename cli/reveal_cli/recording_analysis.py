@@ -14,8 +14,9 @@ from reveal_analyzer.selection.file import SelectionError, load
 from reveal_cli.analysis import Analysis, baseline_recording
 from reveal_cli.configuration_hints import ConfigurationHints
 from reveal_cli.errors import USAGE, CliError
+from reveal_cli.lost_time_text import ByNode, node_rows
 from reveal_cli.options import OFFLINE, Length, analyzer_settings
-from reveal_cli.output_files import missing_sources
+from reveal_cli.output_files import missing_sources, no_ledger
 from reveal_cli.recordings import Slices
 from reveal_cli.replay import Replay, judge_whole, replay
 from reveal_cli.scores_csv import LiveScores
@@ -55,6 +56,7 @@ def analyze(path: Path, arguments: argparse.Namespace) -> Analysis:
         hints=hints.findings,
         blocks=lambda: summary_blocks(findings, coverage, hints.findings),
         scores=live.lines,
+        lost_time=node_rows(coverage.lost_time),
         warnings=[f"{path} is incomplete; it is judged up to its end"] if slices.truncated else [],
     )
 
@@ -141,6 +143,10 @@ def _nanoseconds(length: Length) -> int:
     return length.ns or length.samples * _TICK_NS
 
 
+def _lost_time(replayed: Replay) -> ByNode:
+    return {node: analyzer.lost_time() for node, analyzer in replayed.analyzers.items()}
+
+
 def _coverage(
     replayed: Replay, slices: Slices, settings: AnalyzerSettings, *, has_baseline: bool
 ) -> Coverage:
@@ -163,7 +169,8 @@ def _coverage(
             for analyzer in analyzers
             for name, amount in analyzer.status().warmup_load.items()
         },
-        lost_time=[each for analyzer in analyzers for each in analyzer.lost_time()],
+        lost_time=_lost_time(replayed),
+        no_ledger=no_ledger(collector),
         missing_sources=len(missing_sources(collector)),
         recorded=True,
     )

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 
 from rich.console import RenderableType
 
-from reveal_analyzer.ledger.lost_time import LostTime
 from reveal_cli.configuration_hints import hint_blocks
 from reveal_cli.errors import DONE, FOUND
 from reveal_cli.findings_table import FindingsTable
-from reveal_cli.lost_time_text import SMALL, largest_share, lost_time_lines
+from reveal_cli.lost_time_text import SMALL, ByNode, largest_share, lost_time_lines
 from reveal_cli.options import format_duration
 from reveal_cli.terminal import grid
 from reveal_contract.finding import Finding, FindingKind, Severity
@@ -24,7 +23,8 @@ _LOADED = 0.3
 class Coverage:
     """What the findings are based on: times in seconds, received and lost slices.
 
-    ``lost_time`` is what the ledger says of each busy subject, empty on a host without one.
+    ``lost_time`` is what the ledger says of the busy subjects of each node, ``no_ledger`` why a
+    host has none.
     ``recorded`` is true for a recording, which may be of another host.
     """
 
@@ -36,7 +36,8 @@ class Coverage:
     lost: int = 0
     redis_away: float = 0.0
     load: Mapping[str, float] = field(default_factory=dict)
-    lost_time: Sequence[LostTime] = ()
+    lost_time: ByNode = field(default_factory=dict)
+    no_ledger: str = ""
     missing_sources: int = 0
     recorded: bool = False
 
@@ -97,13 +98,15 @@ def _extent(coverage: Coverage) -> str:
 
 
 def _limits(coverage: Coverage) -> list[str]:
-    """Return what limits the verdict: losses, load while learning, sources that are missing."""
+    """Return what limits the verdict: losses, load while learning, what is missing."""
     lines = []
     if coverage.redis_away:
         away = format_duration(coverage.redis_away)
         lines.append(f"Redis was unreachable for {away}; slices lost: {coverage.lost}.")
     if coverage.load:
         lines.append(_load(coverage.load))
+    if coverage.no_ledger:
+        lines.append(f"Lost time is not known: {coverage.no_ledger}.")
     if count := coverage.missing_sources:
         host = "the recorded host" if coverage.recorded else "this host"
         command = "`reveal doctor` there" if coverage.recorded else "`reveal doctor`"

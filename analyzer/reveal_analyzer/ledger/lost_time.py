@@ -25,12 +25,21 @@ _REASONS = {
     ledger.IRQ: "interrupted",
     ledger.STOPPED: "stopped",
 }
+# the same in a word, for columns, labels and JSON
+REASONS = {
+    ledger.WAIT_OTHERS: "cpu",
+    ledger.THROTTLED: "quota",
+    ledger.IO_OTHERS: "storage",
+    ledger.MEMORY: "memory",
+    ledger.IRQ: "interrupts",
+    ledger.STOPPED: "stopped",
+}
 _PAIR_OF = {ledger.WAIT_OTHERS: ledger.LOST_CPU, ledger.IO_OTHERS: ledger.LOST_DISK}
 
 
 @dataclass(frozen=True)
 class Loss:
-    """One part of the lost time; without ``culprit`` it is a limit, or nobody is known."""
+    """One part of the lost time; without ``culprit`` it is a limit, or nobody with a name."""
 
     part: str
     share: float
@@ -40,6 +49,11 @@ class Loss:
     def reason(self) -> str:
         """Return the reason in words, such as "waiting for a CPU"."""
         return _REASONS[self.part]
+
+    @property
+    def word(self) -> str:
+        """Return the reason in a word, such as "cpu"."""
+        return REASONS[self.part]
 
 
 @dataclass(frozen=True)
@@ -74,6 +88,8 @@ def _losses(totals: Totals, name: str, desired: float) -> Iterator[Loss]:
         rest = totals.time(name, part)
         by_victim = totals.taken[_PAIR_OF[part]] if part in _PAIR_OF else {}
         for culprit, time in by_victim.get(name, {}).items():
+            if culprit == ledger.OTHER:
+                continue
             rest -= time
             yield Loss(part, time / desired, culprit)
         yield Loss(part, max(rest, 0.0) / desired)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from reveal_cli.atomic_file import write_atomically
 from reveal_cli.errors import USAGE, CliError
@@ -39,6 +41,11 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--findings", metavar="FILE.jsonl", type=Path, help="also write the findings to this file"
     )
+    parser.add_argument(
+        "--lost-time", metavar="FILE.jsonl", type=Path,
+        help="write what each busy pod, unit or job of a recording lost to this file, one a line,"
+        " as `lostTime` of summary.json has it",
+    )  # fmt: skip
     parser.add_argument(
         "--scores", metavar="FILE.csv", type=Path,
         help="write one row for each sample of the only FILE, in its order: time, score,"
@@ -83,14 +90,19 @@ def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
     """Judge the files and print their findings."""
     if arguments.scores and len(arguments.files) > 1:
         raise CliError("--scores takes one FILE: its rows are the samples of that file", USAGE)
-    check_outputs(
-        {"--findings": arguments.findings, "--scores": arguments.scores}, _inputs(arguments)
-    )
+    outputs = {
+        "--findings": arguments.findings,
+        "--lost-time": arguments.lost_time,
+        "--scores": arguments.scores,
+    }
+    check_outputs(outputs, _inputs(arguments))
     found: list[Finding] = []
+    lost: list[Mapping[str, Any]] = []
     with interrupt.raising():
         for path in arguments.files:
             analysis = _analyze(path, arguments)
             found += [*analysis.findings, *analysis.hints]
+            lost += analysis.lost_time
             for warning in analysis.warnings:
                 print(f"reveal: {warning}", file=sys.stderr)
             if not arguments.json:
@@ -102,6 +114,8 @@ def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
         print_findings(found)
     if arguments.findings:
         write_atomically(arguments.findings, [jsonl(found)])
+    if arguments.lost_time:
+        write_atomically(arguments.lost_time, [f"{json.dumps(row)}\n" for row in lost])
     return exit_code(found, arguments.fail_on)
 
 
@@ -120,6 +134,8 @@ def _analyze(path: Path, arguments: argparse.Namespace) -> Analysis:
         return recording_analysis.analyze(path, arguments)
     if arguments.selection or arguments.score_selected:
         raise CliError(f"--selection is for recordings: {path} is a table", USAGE)
+    if arguments.lost_time:
+        raise CliError(f"--lost-time is for recordings: {path} is a table", USAGE)
     from reveal_cli import table_analysis  # noqa: PLC0415 - heavy
 
     return table_analysis.analyze(path, arguments)

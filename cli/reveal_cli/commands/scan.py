@@ -19,7 +19,7 @@ from reveal_cli.options import (
     duration,
     format_duration,
 )
-from reveal_cli.output_files import judged_seconds, missing_sources, print_findings
+from reveal_cli.output_files import judged_seconds, missing_sources, no_ledger, print_findings
 from reveal_cli.progress import open_progress
 from reveal_cli.summary_text import Coverage, exit_code, summary_blocks
 from reveal_cli.terminal import show
@@ -122,6 +122,7 @@ def coverage(plan: ScanPlan, state: ScanState) -> Coverage:
         lost=state.lost,
         redis_away=state.redis_away_seconds,
         load=state.warmup_load,
-        lost_time=state.lost_time,
+        lost_time={plan.node: state.lost_time},
+        no_ledger=no_ledger(state.collector),
         missing_sources=len(missing_sources(state.collector)),
     )

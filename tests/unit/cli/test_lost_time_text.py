@@ -20,28 +20,42 @@ COVERAGE = Coverage(watched=180, judged=120, warmup=60, slices=180, channels=702
 
 
 def test_a_line_names_the_parts_and_those_who_took_them() -> None:
-    assert lost_time_lines([JOB, CALM]) == [
+    assert lost_time_lines({"n1": [JOB, CALM]}) == [
         "Lost time: /job lost 62 % of the time that it wanted: 40 % waiting for a CPU that"
         " /compile used, 12 % waiting for storage that /hog kept busy, 9 % held back by its CPU"
-        " quota, under 1 % interrupted."
+        " quota."
     ]
 
 
 def test_nobody_losing_time_has_a_line() -> None:
     line = "Lost time: none of 1 busy subject lost 1 % of the time that it wanted."
-    assert lost_time_lines([CALM]) == [line]
-    assert lost_time_lines([]) == []
+    assert lost_time_lines({"n1": [CALM]}) == [line]
+    assert lost_time_lines({"n1": []}) == []
+
+
+def test_those_without_a_name_are_others_but_the_kernel_is_named() -> None:
+    losses = (Loss(ledger.WAIT_OTHERS, 0.1, ledger.KERNEL), Loss(ledger.IO_OTHERS, 0.05))
+    (line,) = lost_time_lines({"n1": [LostTime("/job", 1.0, 0.15, losses)]})
+    assert line.partition(": ")[2].partition(": ")[2] == (
+        "10 % waiting for a CPU that the kernel used,"
+        " 5 % waiting for storage that others kept busy."
+    )
+
+
+def test_with_several_nodes_each_line_has_its_own() -> None:
+    lines = lost_time_lines({"n1": [JOB], "n2": [CALM], "n3": []})
+    assert [line.split(":")[0] for line in lines] == ["Lost time on n1", "Lost time on n2"]
 
 
 def test_only_the_largest_are_named() -> None:
-    lines = lost_time_lines([JOB] * 7)
+    lines = lost_time_lines({"n1": [JOB] * 7})
     assert len(lines) == 6
     assert lines[-1] == "Lost time: 2 more lost less."
 
 
 def test_nothing_is_wrong_is_stated_only_where_little_was_lost() -> None:
     def first(lost: list[LostTime]) -> str:
-        coverage = Coverage(**{**vars(COVERAGE), "lost_time": lost})
+        coverage = Coverage(**{**vars(COVERAGE), "lost_time": {"n1": lost}})
         return plain_text(*summary_blocks([], coverage)).splitlines()[0]
 
     assert first([CALM]).startswith("Nothing is wrong")

@@ -54,6 +54,17 @@ def test_a_wait_without_a_pair_has_no_culprit() -> None:
     assert [(loss.culprit, loss.share) for loss in job.losses] == [("", pytest.approx(0.5))]
 
 
+def test_small_subjects_are_nobody_with_a_name() -> None:
+    node = ledger_node(JOB, ledger.OTHER)
+    values = {JOB: Times(run=0.5, cpu={ledger.OTHER: 0.3}), ledger.OTHER: Times(run=1.0)}
+    accounts = AccountReader().read(Deriver().second(node.slice(ledger_values(values)), node.table))
+    totals = LedgerTotals()
+    assert accounts is not None
+    totals.add(accounts)
+    (job,) = lost_time(totals.totals())
+    assert [(loss.word, loss.culprit) for loss in job.losses] == [("cpu", "")]
+
+
 def test_who_is_not_busy_is_left_out() -> None:
     assert [each.subject for each in after({JOB: Times(run=0.5), HOG: Times(run=0.01)})] == [JOB]
 
