@@ -154,7 +154,7 @@ class Relations:
             return Relation.SAME if age_s <= _CAUSE_DELAY_S else Relation.NONE
         if _is_same_harm(new, known):  # by nobody else
             return Relation.SAME
-        if age_s > GROWS_S:
+        if not _is_sign_of_onset(new, known, age_s):
             return Relation.NONE
         # it began with the case: another sign of the same fault, in doubt
         if rule.subsystem in known.subsystems or names_same_culprit(new.found, known.found):
@@ -187,6 +187,15 @@ def _harm_of(certain: CertainSignature) -> str:
 def _began_together(new: Case, known: Case) -> bool:
     gap_ns = abs(new.episode.first_ns - known.episode.first_ns)
     return gap_ns <= GROWS_S * NS_PER_SECOND
+
+
+def _is_sign_of_onset(new: _View, known: _View, age_s: int) -> bool:
+    """Return whether a signature belongs to the beginning of a case."""
+    if age_s <= GROWS_S:
+        return True
+    # The ledger needs seconds to see a new pair.  It measures what a score only guesses.
+    is_guess = new.rules[0].is_measured and not known.case.is_certain
+    return is_guess and age_s <= _CAUSE_DELAY_S and _began_together(new.case, known.case)
 
 
 def _is_timely(new: _View, known: _View) -> bool:

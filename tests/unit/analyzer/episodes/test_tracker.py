@@ -17,7 +17,7 @@ from reveal_analyzer.episodes.trace import ObservedSecond
 from reveal_analyzer.episodes.tracker import CaseChange, CaseTracker
 from reveal_analyzer.hypotheses.loader import load
 from reveal_analyzer.hypotheses.model import HypothesisRule
-from reveal_analyzer.hypotheses.signature_matcher import SignatureMatch
+from reveal_analyzer.hypotheses.signature_matcher import Harmed, SignatureMatch
 from reveal_analyzer.live.reference import ColumnReference
 from reveal_analyzer.subjects.history import SubjectHistory
 from reveal_contract.channels import Channel, ChannelTable
@@ -272,6 +272,21 @@ def test_each_throttled_pod_is_a_case_of_its_own_unless_they_began_together() ->
     together.run(1, sustained=[first])
     together.run(30, sustained=[first, second])
     assert together.changes_of(FindingChange.OPENED) == [(0, CPU)]
+
+
+def test_what_the_ledger_measures_names_a_score_that_began_with_it() -> None:
+    """The score may open first, with a guess at its cause."""
+    taken = SignatureMatch(RULES["CPUTakenByNeighbor"], (), "a", 5e8, (Harmed("b", 0.4),))
+    together, apart = Clock(RULES.values()), Clock(RULES.values())
+    together.run(2, {CPU: 2.0})
+    together.run(9, {CPU: 2.0}, present=[taken])
+    changes = together.run(20, {CPU: 2.0}, sustained=[taken])
+    assert together.changes_of(FindingChange.OPENED) == [(4, CPU)]
+    assert [case.rules for _, case in changes] == [{"CPUTakenByNeighbor"}]
+    apart.run(8, {CPU: 2.0})
+    apart.run(5, {CPU: 2.0}, present=[taken])
+    apart.run(20, {CPU: 2.0}, sustained=[taken])
+    assert apart.changes_of(FindingChange.OPENED) == [(4, CPU), (13, CPU)]
 
 
 def test_a_symptom_follows_its_cause_within_seconds() -> None:
