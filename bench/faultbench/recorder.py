@@ -6,14 +6,16 @@ import os
 import random
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self
 
 from faultbench import host
 from faultbench.recording_index import CaseRow, Index, read_index
-from reveal_cli.faults import Fault, FaultError, Injection, Ledger, Undo, sweep
+from reveal_cli.faults import Fault, FaultError, FaultTarget, Injection, Ledger, Undo, sweep
 from reveal_cli.faults.base import CGROUP_PREFIX
 from reveal_cli.faults.cgroups import Cgroup
 from reveal_cli.faults.disk import data_file, no_disk
@@ -27,7 +29,30 @@ SCHEDULE = (("train", 0.0, 210.0), ("server", 90.0, 300.0), ("loader", 150.0, 24
 _STEP_S = 0.2
 
 Log = Callable[[str], None]
-Job = Callable[[str, Path], Workload]
+
+
+class Job(Protocol):
+    """A job that faults are injected into while it runs."""
+
+    @property
+    def target(self) -> FaultTarget: ...
+
+    @property
+    def alive(self) -> bool: ...
+
+    def stop(self) -> None: ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
+
+
+MakeJob = Callable[[str, Path], Job]
 
 
 class RecordError(RuntimeError):
@@ -49,7 +74,7 @@ class _Running:
     """A session under way."""
 
     index: Index
-    jobs: dict[str, Workload]
+    jobs: dict[str, Job]
     collector: subprocess.Popen[bytes]
     scratch: Path
 
@@ -75,7 +100,7 @@ class Recorder:
     """
 
     def __init__(
-        self, directory: Path, scratch: Path, timing: Timing, log: Log, job: Job = Workload
+        self, directory: Path, scratch: Path, timing: Timing, log: Log, job: MakeJob = Workload
     ) -> None:
         if os.getuid() != 0:
             raise RecordError("recording needs root: workloads and faults get cgroups of their own")
@@ -85,8 +110,11 @@ class Recorder:
         self.directory, self.timing, self._base, self._log = directory, timing, scratch, log
         self._job = job
 
-    def faults(self, workload: str, faults: Sequence[Fault]) -> None:
-        """Record those of ``faults`` that the directory does not have for this workload."""
+    def faults(self, workload: str, faults: Sequence[Fault], *, last: Container[str] = ()) -> None:
+        """Record those of ``faults`` that the directory does not have for this workload.
+
+        Faults of the names in ``last`` come after the others.
+        """
         done = {
             name
             for index in self._indexes(workload)
@@ -94,6 +122,7 @@ class Recorder:
         }
         pending = [fault for fault in faults if fault.name not in done]
         random.Random(workload).shuffle(pending)  # areas mixed, the same way each time
+        pending.sort(key=lambda fault: fault.name in last)
         if not pending:
             self._log(f"{workload}: nothing left to record")
             return
