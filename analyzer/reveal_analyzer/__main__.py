@@ -170,6 +170,7 @@ def build(
     from reveal_analyzer.fleet.fleet import Fleet  # noqa: PLC0415
     from reveal_analyzer.hypotheses import loader  # noqa: PLC0415
     from reveal_analyzer.kernels.selection import use_fastest  # noqa: PLC0415 - a second of imports
+    from reveal_analyzer.ledger.subject_metrics import SubjectMetrics  # noqa: PLC0415
     from reveal_analyzer.node import OPTIONAL_STATE, NodeAnalyzer  # noqa: PLC0415
     from reveal_analyzer.paper.fit_budget import FitBudget  # noqa: PLC0415
 
@@ -184,6 +185,10 @@ def build(
     if cluster is not None:
         sinks.append(cluster)
         metrics.registry.register(KubeSinkMetrics(cluster.counts))
+    by_subject = SubjectMetrics(settings.metrics_subjects) if settings.metrics_subjects else None
+    if by_subject is not None:
+        sinks.append(by_subject)
+        metrics.registry.register(by_subject)
     reader = StreamReader(settings, owner)
     if settings.metrics_port:
         metrics.serve(settings.metrics_port, pulse.stalled, partial(not_ready, pulse, reader))
@@ -193,7 +198,10 @@ def build(
 
     def analysis(node: str) -> NodeAnalyzer:
         subjects = partial(reader.subjects, node)
-        return NodeAnalyzer(node, settings, rules=rules, subjects=subjects, fit_budget=fit_budget)
+        result = NodeAnalyzer(node, settings, rules=rules, subjects=subjects, fit_budget=fit_budget)
+        if by_subject is not None:
+            result.on_accounts = partial(by_subject.add, node)
+        return result
 
     fleet = Fleet(reader.connection.client, settings.profile, owner)
     observe = cluster.observe if cluster is not None else None

@@ -78,7 +78,7 @@ class NodeAnalyzer:
     all): a benchmark leaves out the cgroup of the injected fault.  ``subjects`` returns the
     node's subject table as it is now.  ``selection`` restricts the metrics of evidence and,
     if it asks for that, of scores.  ``fit_budget`` is shared by nodes that are analyzed together.
-    ``accounts`` is the ledger of the last second.
+    ``on_accounts`` may be set: it gets the ledger of each second that is not silent.
     """
 
     def __init__(
@@ -101,7 +101,8 @@ class NodeAnalyzer:
         self._signatures = SignatureMatcher(rules)
         self._account_reader, self._losses = AccountReader(), LossWatch(rules)
         self._lost = LedgerTotals()
-        self.accounts: Accounts | None = None
+        self._accounts: Accounts | None = None
+        self.on_accounts: Callable[[Accounts], None] = _ignore
         self._selection = selection
         ignored = selection.excludes(leave_out)
         windows = window_settings(settings)
@@ -136,8 +137,9 @@ class NodeAnalyzer:
         # the paper mode evaluates every window and needs the decoded values, not the bytes
         self._methods.push(message, table, b"" if self._paper else data)
         updates = self._decide(second)
-        if self.accounts is not None and not silent:
-            self._lost.add(self.accounts)
+        if self._accounts is not None and not silent:
+            self._lost.add(self._accounts)
+            self.on_accounts(self._accounts)
         if not self._paper:
             updates = self._jobs.update(message, table, self._findings.latest, updates)
         return [] if silent else updates
@@ -278,14 +280,14 @@ class NodeAnalyzer:
 
     def _match_losses(self, second: Second) -> Matches:
         """Match the signatures of the ledger, on a node that has one."""
-        self.accounts = accounts = self._account_reader.read(second)
+        self._accounts = accounts = self._account_reader.read(second)
         if accounts is None:
             return NOTHING
         return self._losses.match(accounts, self._live.cpus, second.start_ns)
 
     @property
     def _has_ledger(self) -> bool:
-        return self.accounts is not None and bool(self.accounts.valid.any())
+        return self._accounts is not None and bool(self._accounts.valid.any())
 
     def _highest(self, second: Second) -> Floats:
         """Return the highest level that was normal for each column; infinite in the warm-up."""
@@ -301,6 +303,10 @@ class NodeAnalyzer:
     def _agreeing(self) -> tuple[Method, ...]:
         verdict = self._methods.verdict()
         return verdict.as_methods() if verdict else ()
+
+
+def _ignore(accounts: Accounts) -> None:
+    """Do nothing with the ledger of a second."""
 
 
 def window_settings(settings: AnalyzerSettings) -> WindowSettings:

@@ -160,6 +160,7 @@ class AnalyzerSettings(_Settings):
     warmup_seconds: int = 60
     hypotheses: tuple[str, ...] = ()
     metrics_port: int = 0
+    metrics_subjects: int = 0  # of each node have metrics of their lost time; all others share one
     publish: str = "none"
     min_severity: str = "Low"
     events: bool = True
@@ -180,6 +181,8 @@ class AnalyzerSettings(_Settings):
             found.append(f"sensitivity: must be one of {', '.join(SENSITIVITIES)}")
         if not 1 <= self.stride_seconds <= self.window_seconds <= 60:
             found.append("windowSeconds: must be 1 to 60 and not below strideSeconds")
+        if not 0 <= self.metrics_subjects <= 32:
+            found.append("metricsSubjects: must be between 0 (none) and 32")
         if self.warmup_seconds < 10:
             found.append("warmupSeconds: must be at least 10")
         return found + _shared_problems(self.redis_url, self.profile, self.metrics_port)

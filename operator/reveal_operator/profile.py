@@ -107,6 +107,7 @@ class AnalyzerSpec:
     window_seconds: int = 3
     stride_seconds: int = 1
     warmup_seconds: int = 60
+    metrics_subjects: int = 0
     resources: Json = field(default_factory=lambda: ANALYZER_RESOURCES)
     hypotheses: str = ""
     image: str = ""

@@ -50,6 +50,7 @@ def analyzer_settings(profile: Profile, redis_url: str) -> AnalyzerSettings:
         warmup_seconds=spec.warmup_seconds,
         hypotheses=(HYPOTHESES_FOLDER,) if spec.hypotheses else (),
         metrics_port=METRICS_PORT,
+        metrics_subjects=spec.metrics_subjects,
         publish=_PUBLISH[profile.mode],
         min_severity=reporting.min_severity,
         events=reporting.events,

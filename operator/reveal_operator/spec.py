@@ -194,6 +194,7 @@ def _analyzer(given: Fields) -> AnalyzerSpec:
         window_seconds=given.integer("windowSeconds", default.window_seconds),
         stride_seconds=given.integer("strideSeconds", default.stride_seconds),
         warmup_seconds=given.integer("warmupSeconds", default.warmup_seconds),
+        metrics_subjects=given.integer("metricsSubjects", default.metrics_subjects),
         resources=given.mapping("resources", ANALYZER_RESOURCES),
         hypotheses=hypotheses,
         image=given.string("image"),

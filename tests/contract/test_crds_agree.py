@@ -47,6 +47,7 @@ SETTINGS: dict[str, tuple[type, str]] = {
     ".analyzer.windowSeconds": (AnalyzerSettings, "window_seconds"),
     ".analyzer.strideSeconds": (AnalyzerSettings, "stride_seconds"),
     ".analyzer.warmupSeconds": (AnalyzerSettings, "warmup_seconds"),
+    ".analyzer.metricsSubjects": (AnalyzerSettings, "metrics_subjects"),
     ".reporting.minSeverity": (AnalyzerSettings, "min_severity"),
     ".reporting.events": (AnalyzerSettings, "events"),
     ".reporting.nodeConditions": (AnalyzerSettings, "node_conditions"),

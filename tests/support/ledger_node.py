@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from reveal_analyzer.derive.deriver import Deriver
+from reveal_analyzer.ledger.accounts import AccountReader, Accounts
 from reveal_contract import ledger
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.ledger import Pair
@@ -71,3 +73,12 @@ def ledger_values(times: Mapping[str, Times]) -> dict[str, float]:
                 values[f"{metric}{{{Pair(name, culprit).instance}}}"] = share * _A_SECOND
         values[f"cpu.subject.usage{{{name}}}"] = of.run * 1e9
     return values
+
+
+def accounts_of(times: Mapping[str, Times]) -> Accounts:
+    """Return the accounts of one second of such a node."""
+    node = ledger_node(*times)
+    second = Deriver().second(node.slice(ledger_values(times)), node.table)
+    accounts = AccountReader().read(second)
+    assert accounts is not None
+    return accounts

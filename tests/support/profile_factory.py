@@ -110,6 +110,7 @@ _ANALYZER = st.fixed_dictionaries(
         "windowSeconds": st.integers(3, 60),
         "strideSeconds": st.integers(1, 3),
         "warmupSeconds": st.integers(10, 3600),
+        "metricsSubjects": st.integers(0, 32),
         "resources": _RESOURCES,
         "hypothesesConfigMapRef": st.just({"name": "causes"}),
     },

@@ -11,6 +11,7 @@ from typing import cast
 import pytest
 from prometheus_client.metrics_core import Metric
 
+from reveal_analyzer.ledger.subject_metrics import SubjectMetrics
 from reveal_analyzer.sinks.metrics import KubeSinkMetrics, Metrics
 from reveal_collector.collector import Collector
 from reveal_collector.exporter.metrics import HealthExporter
@@ -19,6 +20,7 @@ from reveal_contract.settings import CollectorSettings
 from reveal_operator.app import Operator, OperatorOptions
 from reveal_operator.kube import KubernetesClient
 from reveal_operator.spec import Defaults
+from support.ledger_node import Times, accounts_of
 
 PAGE = Path(__file__).parents[3] / "docs/reference/metrics-of-reveal.md"
 _ROW = re.compile(r"^\| `(reveal_\w+)` \| (\w+) \|([^|]*)\|", re.MULTILINE)
@@ -31,6 +33,7 @@ def families() -> list[Metric]:
     analyzer.watch(lambda: defaultdict(int))
     analyzer.watch_states(defaultdict(int))
     analyzer.registry.register(KubeSinkMetrics(lambda: defaultdict(int)))
+    analyzer.registry.register(subject_metrics())
     collector = Collector(CollectorSettings(node="n", redis_url="", include=("loadavg",)), [])
     operator = Operator(
         cast(KubernetesClient, None), OperatorOptions(Defaults("n", "collector", "analyzer"))
@@ -43,6 +46,13 @@ def families() -> list[Metric]:
     registries = (analyzer.registry.collect(), operator._metrics.registry.collect())
     found = [family for some in registries for family in some] + health
     return [family for family in found if family.name.startswith("reveal_")]
+
+
+def subject_metrics() -> SubjectMetrics:
+    """Return the metrics of a node with a single subject."""
+    metrics = SubjectMetrics(1)
+    metrics.add("n1", accounts_of({"/job": Times(run=0.5)}))
+    return metrics
 
 
 def types_by_name(families: Iterable[Metric]) -> dict[str, str]:

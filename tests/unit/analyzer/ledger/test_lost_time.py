@@ -11,7 +11,7 @@ from reveal_analyzer.ledger.accounts import AccountReader
 from reveal_analyzer.ledger.lost_time import LostTime, lost_time
 from reveal_analyzer.ledger.totals import LedgerTotals
 from reveal_contract import ledger
-from support.ledger_node import Times, ledger_node, ledger_values
+from support.ledger_node import Times, accounts_of, ledger_node, ledger_values
 
 JOB, HOG = "/job", "/hog"
 
@@ -55,12 +55,9 @@ def test_a_wait_without_a_pair_has_no_culprit() -> None:
 
 
 def test_small_subjects_are_nobody_with_a_name() -> None:
-    node = ledger_node(JOB, ledger.OTHER)
-    values = {JOB: Times(run=0.5, cpu={ledger.OTHER: 0.3}), ledger.OTHER: Times(run=1.0)}
-    accounts = AccountReader().read(Deriver().second(node.slice(ledger_values(values)), node.table))
+    times = {JOB: Times(run=0.5, cpu={ledger.OTHER: 0.3}), ledger.OTHER: Times(run=1.0)}
     totals = LedgerTotals()
-    assert accounts is not None
-    totals.add(accounts)
+    totals.add(accounts_of(times))
     (job,) = lost_time(totals.totals())
     assert [(loss.word, loss.culprit) for loss in job.losses] == [("cpu", "")]
 
