@@ -23,6 +23,7 @@ from reveal_cli.errors import CliError
 from reveal_cli.finding_log import FindingLog
 from reveal_cli.findings_table import claim_text, local_time
 from reveal_cli.interrupt import Interrupt
+from reveal_cli.live_ledger import LiveLedger
 from reveal_cli.progress import Progress, ProgressView
 from reveal_contract import catalogue, names
 from reveal_contract.channels import ChannelTable
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from reveal_analyzer.state.codec import SavedState
     from reveal_analyzer.stream.reader import Received, StreamReader
     from reveal_cli.broker import Broker
-    from reveal_cli.recordings import Recording
+    from reveal_cli.recordings import Recorder
 
 FIRST_SLICE = 20.0  # a collector that delivers nothing for this long has failed, s
 # time for the collector to stop, s; when it is killed, its last slice is lost
@@ -112,7 +113,7 @@ class LiveSession:
     def __init__(
         self,
         plan: ScanPlan,
-        recording: Recording,
+        recording: Recorder,
         progress: Progress,
         interrupt: Interrupt,
         on_tick: OnTick,
@@ -121,6 +122,7 @@ class LiveSession:
         self.state = ScanState()
         self._recording, self._progress, self._interrupt = recording, progress, interrupt
         self._on_tick = on_tick
+        self._ledger = LiveLedger()
         self._first_slice_time: float | None = None
         self._away_since: float | None = None
         self._warned: set[str] = set()
@@ -141,10 +143,11 @@ class LiveSession:
             collector = stack.enter_context(CollectorSupervisor(flags, url))
             with self._interrupt.raising():
                 reader, analyzer, client, facts = self._connect(url)
+            analyzer.on_accounts = self._ledger.add
             stack.callback(client.close)
             stack.callback(reader.close)
             try:
-                self._watch(reader, analyzer, collector, facts)
+                self._watch(reader, analyzer, collector, facts, client)
             finally:
                 self.state.ended_ns = time.time_ns()
                 self._on_tick(math.inf, self.state)
@@ -187,11 +190,15 @@ class LiveSession:
         analyzer: NodeAnalyzer,
         collector: CollectorSupervisor,
         facts: FactsFeed,
+        client: redis.Redis,
     ) -> None:
         start = time.monotonic()
         while not self._is_over(start) and not self._interrupt.requested:
             self._read_slices(reader, analyzer)  # blocks for up to one poll of the stream
             self._read_facts(facts)
+            if self._ledger.is_due:
+                state = _collector_state(client, self.plan.profile, self.plan.node)
+                self._ledger.explain(state)
             self._check_parts(reader, collector)
             self._on_tick(self._elapsed, self.state)
             self._show(analyzer)
@@ -240,6 +247,7 @@ class LiveSession:
         self._recording.message(slice_.data, slice_.table)
         for finding in state.finding_log.update(self._judge(slice_, analyzer)):
             self._progress.event(f"found {_event(finding)}")
+        self._ledger.end_second()
         if slice_.table.key != self._table:
             self._table, self._subsystems = slice_.table.key, _subsystems(slice_.table)
         status = analyzer.status()
@@ -335,6 +343,8 @@ class LiveSession:
                 suspected=[_event(finding) for finding in state.finding_log.suspected],
                 changed=list(status.changed),
                 step_times=list(status.heartbeats),
+                lost_time=self._ledger.lost,
+                ledger=self._ledger.tier,
                 warning=f"Redis has been unreachable for {away:.0f} s" if away >= 1 else "",
             )
         )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from reveal_analyzer.ledger.lost_time import Loss, LostTime
 from reveal_contract import ledger
+
+if TYPE_CHECKING:
+    from reveal_analyzer.ledger.lost_time import Loss, LostTime
 
 SMALL = 0.05  # share of the wanted time: less is no reason to say that something is wrong
 _LEAST_NAMED = 0.01
@@ -15,7 +17,7 @@ _BY_CULPRIT = {
     "waiting for a CPU": "waiting for a CPU that {} used",
     "waiting for storage": "waiting for storage that {} kept busy",
 }
-ByNode = Mapping[str, Sequence[LostTime]]
+ByNode: TypeAlias = "Mapping[str, Sequence[LostTime]]"
 
 
 def largest_share(lost: ByNode) -> float:
@@ -34,6 +36,19 @@ def lost_time_lines(lost: ByNode) -> list[str]:
         for node, of_node in lost.items()
         for line in _lines(of_node)
     ]
+
+
+def short_lines(lost: Sequence[LostTime]) -> list[str]:
+    """Return a short line for each busy subject that lost time, for a live view."""
+    return [
+        f"{each.subject} {percent(each.share)}: {', '.join(map(_short, named))}"
+        for each in lost
+        if (named := [loss for loss in each.losses if loss.share >= _LEAST_NAMED])
+    ]
+
+
+def _short(loss: Loss) -> str:
+    return f"{percent(loss.share)} {loss.word}{f' ({loss.culprit})' if loss.culprit else ''}"
 
 
 def lost_time_rows(lost: Sequence[LostTime]) -> list[dict[str, Any]]:
@@ -77,20 +92,22 @@ def _lines(lost: Sequence[LostTime]) -> list[str]:
 def _line(each: LostTime) -> str:
     named = [loss for loss in each.losses if loss.share >= _LEAST_NAMED]
     parts = ", ".join(_loss(loss) for loss in named[:_MOST_LOSSES])
-    share = f"{each.subject} lost {_percent(each.share)} of the time that it wanted"
+    share = f"{each.subject} lost {percent(each.share)} of the time that it wanted"
     return f"{share}: {parts}." if parts else f"{share}."
 
 
 def _loss(loss: Loss) -> str:
     reason = loss.reason
     if reason in _BY_CULPRIT:
-        reason = _BY_CULPRIT[reason].format(_culprit(loss.culprit))
-    return f"{_percent(loss.share)} {reason}"
+        reason = _BY_CULPRIT[reason].format(culprit_text(loss.culprit))
+    return f"{percent(loss.share)} {reason}"
 
 
-def _culprit(name: str) -> str:
+def culprit_text(name: str) -> str:
+    """Return a culprit as a sentence names it."""
     return {"": "others", ledger.KERNEL: "the kernel"}.get(name, name)
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
+    """Return a share as whole percents."""
     return f"{100 * share:.0f} %"

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import platform
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reveal_cli.atomic_file import write_atomically
+from reveal_cli.collector_state import missing_sources
 from reveal_cli.lost_time_text import lost_time_rows
-from reveal_contract import VERSION, ledger
+from reveal_contract import VERSION
 from reveal_contract.finding import Finding, rfc3339
 from reveal_contract.time_units import NS_PER_SECOND
 
@@ -103,23 +104,6 @@ def judged_seconds(plan: ScanPlan, state: ScanState) -> float:
     if not state.judged:
         return 0.0
     return max(0.0, state.seconds - plan.warmup)
-
-
-def missing_sources(collector: Mapping[str, Any]) -> list[Mapping[str, str]]:
-    """Return the sources missing on the host, as its collector reports them.
-
-    Each has ``source``, ``reason`` and ``remedy``.
-    """
-    reported = collector.get("missing", [])
-    return [row for row in reported if isinstance(row, dict)] if isinstance(reported, list) else []
-
-
-def no_ledger(collector: Mapping[str, Any]) -> str:
-    """Return why the host has no lost-time ledger, as its collector reports; "" if it has one."""
-    missing = missing_sources(collector)
-    return next(
-        (row.get("reason", "") for row in missing if row.get("source") == ledger.SOURCE), ""
-    )
 
 
 def _counts(findings: Sequence[Finding]) -> dict[str, int]:

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TextIO
+from typing import TYPE_CHECKING, Protocol, TextIO
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -16,18 +16,24 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from reveal_cli.lost_time_text import short_lines
 from reveal_cli.options import format_duration
 from reveal_cli.terminal import console
 from reveal_contract.metric import Subsystem
 
-_REFRESH_S = 0.25
+if TYPE_CHECKING:
+    from reveal_analyzer.ledger.lost_time import LostTime
+
 _BAR_WIDTH = 24
 _MAX_ROWS = 3  # of each list of the block
 
 
 @dataclass(frozen=True)
 class ProgressView:
-    """The state of a scan.  ``scores`` are multiples of the threshold of each subsystem."""
+    """The state of a scan.  ``scores`` are multiples of the threshold of each subsystem.
+
+    ``lost_time`` is of the last seconds; ``ledger`` is its tier, or why there is none.
+    """
 
     node: str
     phase: str
@@ -42,6 +48,8 @@ class ProgressView:
     suspected: Sequence[str] = ()
     changed: Sequence[str] = ()
     step_times: Sequence[str] = ()
+    lost_time: Sequence[LostTime] = ()
+    ledger: str = ""
     warning: str = ""
 
 
@@ -83,6 +91,8 @@ class PlainProgress:
 class LiveProgress:
     """Redraws a block in place; warnings and events stay above it."""
 
+    refresh_s = 0.25
+
     def __init__(self, target: Console) -> None:
         self._console = target
         # without the thread that refreshes: it would delay the scan's own
@@ -95,9 +105,13 @@ class LiveProgress:
     def update(self, view: ProgressView) -> None:
         now = time.monotonic()
         if now >= self._next:
-            self._next = now + _REFRESH_S
+            self._next = now + self.refresh_s
             self._live.start()
-            self._live.update(progress_block(view), refresh=True)
+            self._live.update(self.draw(view), refresh=True)
+
+    def draw(self, view: ProgressView) -> RenderableType:
+        """Return the block."""
+        return progress_block(view)
 
     def warn(self, line: str) -> None:
         self._console.print(Text(f"reveal: {line}", style="yellow"))
@@ -125,6 +139,7 @@ def progress_block(view: ProgressView) -> RenderableType:
     lines += _listed("suspected", view.suspected, "yellow")
     lines += _listed("changed", view.changed, "dim")
     lines += _listed("steps", view.step_times, "dim")
+    lines += _listed("lost", short_lines(view.lost_time), "dim")
     if view.warning:
         lines.append(_line(f"  {view.warning}", "yellow"))
     return Group(*lines)

@@ -12,11 +12,11 @@ from reveal_analyzer.offline.recording_table import RecordingTable
 from reveal_analyzer.selection.applied import NO_SELECTION, AppliedSelection
 from reveal_analyzer.selection.file import SelectionError, load
 from reveal_cli.analysis import Analysis, baseline_recording
+from reveal_cli.collector_state import missing_sources, no_ledger
 from reveal_cli.configuration_hints import ConfigurationHints
 from reveal_cli.errors import USAGE, CliError
 from reveal_cli.lost_time_text import ByNode, node_rows
 from reveal_cli.options import OFFLINE, Length, analyzer_settings
-from reveal_cli.output_files import missing_sources, no_ledger
 from reveal_cli.recordings import Slices
 from reveal_cli.replay import Replay, judge_whole, replay
 from reveal_cli.scores_csv import LiveScores

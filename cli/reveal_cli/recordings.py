@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from reveal_cli.errors import CliError
 from reveal_contract.channels import ChannelTable
@@ -23,6 +23,37 @@ from reveal_contract.subjects import Identity, SubjectsError, from_rows
 from reveal_contract.wire import Message, WireError, decode, gauges
 
 MOST_UNNAMED_BYTES = 512_000_000
+
+
+class Recorder(Protocol):
+    """Takes what a scan receives.  ``problem`` and ``notice`` are sentences, or empty."""
+
+    problem: str
+    notice: str
+
+    def message(self, data: bytes, table: ChannelTable) -> None:
+        """Take a slice."""
+
+    def facts(self, facts: Facts) -> None:
+        """Take the facts of the host."""
+
+    def note(self, note: dict[str, Any]) -> None:
+        """Take a note."""
+
+
+class NoRecording:
+    """Keeps nothing."""
+
+    problem = notice = ""
+
+    def message(self, data: bytes, table: ChannelTable) -> None:
+        """Do nothing."""
+
+    def facts(self, facts: Facts) -> None:
+        """Do nothing."""
+
+    def note(self, note: dict[str, Any]) -> None:
+        """Do nothing."""
 
 
 class Recording:

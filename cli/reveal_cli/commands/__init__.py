@@ -13,7 +13,8 @@ from reveal_cli.commands import (
     record,
     scan,
     select,
+    top,
 )
 
 # in the order of ``reveal --help``
-COMMANDS = (scan, demo, record, analyze, explain, catalog, hypotheses, select, doctor)
+COMMANDS = (scan, top, demo, record, analyze, explain, catalog, hypotheses, select, doctor)

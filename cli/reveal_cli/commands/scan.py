@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from reveal_cli.baseline import read_baseline
 from reveal_cli.collector_process import host_flags
+from reveal_cli.collector_state import missing_sources, no_ledger
 from reveal_cli.errors import ERROR, USAGE, CliError
 from reveal_cli.interrupt import Interrupt
 from reveal_cli.live_session import ScanPlan, ScanState
@@ -19,7 +20,7 @@ from reveal_cli.options import (
     duration,
     format_duration,
 )
-from reveal_cli.output_files import judged_seconds, missing_sources, no_ledger, print_findings
+from reveal_cli.output_files import judged_seconds, print_findings
 from reveal_cli.progress import open_progress
 from reveal_cli.summary_text import Coverage, exit_code, summary_blocks
 from reveal_cli.terminal import show

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from reveal_analyzer.ledger.lost_time import Loss, LostTime
 from reveal_cli.progress import (
     LiveProgress,
     PlainProgress,
@@ -19,6 +20,7 @@ from reveal_cli.progress import (
     progress_block,
 )
 from reveal_cli.terminal import plain_text
+from reveal_contract import ledger
 from reveal_contract.metric import Subsystem
 
 HIDE, SHOW = "\x1b[?25l", "\x1b[?25h"
@@ -54,6 +56,17 @@ def test_the_block_describes_the_scan() -> None:
                  "Redis has been unreachable"):  # fmt: skip
         assert part in text
     assert "steps" not in "\n".join(block(view()))
+
+
+def test_the_block_has_what_was_lost_in_the_last_seconds() -> None:
+    losses = (
+        Loss(ledger.WAIT_OTHERS, 0.4, "/hog"), Loss(ledger.THROTTLED, 0.1),
+        Loss(ledger.IRQ, 0.006),
+    )  # fmt: skip
+    lost = [LostTime("/job", 1.0, 0.506, losses), LostTime("/calm", 1.0, 0.004, ())]
+    assert block(view(lost_time=lost))[1:] == [
+        "  lost       /job 51 %: 40 % cpu (/hog), 10 % quota"
+    ]
 
 
 @given(st.floats(0, 1e6))

@@ -1,0 +1,25 @@
+"""What a collector says of itself: in Redis while it runs, and in a recording."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from reveal_contract import ledger
+
+
+def missing_sources(collector: Mapping[str, Any]) -> list[Mapping[str, str]]:
+    """Return the sources missing on the host, as its collector reports them.
+
+    Each has ``source``, ``reason`` and ``remedy``.
+    """
+    reported = collector.get("missing", [])
+    return [row for row in reported if isinstance(row, dict)] if isinstance(reported, list) else []
+
+
+def no_ledger(collector: Mapping[str, Any]) -> str:
+    """Return why the host has no lost-time ledger, as its collector reports; "" if it has one."""
+    missing = missing_sources(collector)
+    return next(
+        (row.get("reason", "") for row in missing if row.get("source") == ledger.SOURCE), ""
+    )

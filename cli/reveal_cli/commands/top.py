@@ -1,0 +1,64 @@
+"""``reveal top``: who loses time on this host now, to what and to whom."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+
+from reveal_cli.collector_process import host_flags
+from reveal_cli.errors import DONE, ERROR
+from reveal_cli.interrupt import Interrupt
+from reveal_cli.options import add_host, check_host
+from reveal_cli.recordings import NoRecording
+from reveal_cli.terminal import console, show
+from reveal_contract.settings import AnalyzerSettings
+
+_ONCE_SECONDS = 12.0  # the window of the frame, and the first reading
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the command and its flags."""
+    parser = commands.add_parser(
+        "top",
+        help="show who loses time on this host now, to what and to whom",
+        description="Shows live how much of the time that it wanted each busy pod, unit, job and"
+        " process group lost in the last 10 s, for which reason and to whom, how near each"
+        " subsystem is to a finding, and the step times of jobs. Lost time needs root, or CAP_BPF"
+        " and CAP_PERFMON (docs/explanation/lost-time-ledger.md). Ctrl-C ends it.",
+        epilog="Without a terminal it prints one frame, as with --once.",
+    )
+    parser.add_argument(
+        "--once", action="store_true", help="watch for 12 s, print one frame and end"
+    )
+    parser.add_argument(
+        "--redis", metavar="URL", default="",
+        help="use this Redis (redis://host:6379/0, unix:///path) instead of a private one",
+    )  # fmt: skip
+    add_host(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
+    """Show frames until the user interrupts, or one."""
+    from reveal_cli.live_session import LiveSession, ScanPlan  # noqa: PLC0415 - numpy
+    from reveal_cli.top_screen import LastFrame, LiveScreen, frame  # noqa: PLC0415
+
+    check_host(arguments)
+    once = arguments.once or not sys.stdout.isatty()
+    plan = ScanPlan(
+        node=arguments.node,
+        duration=_ONCE_SECONDS if once else math.inf,
+        settings=AnalyzerSettings(),
+        host_flags=tuple(host_flags(arguments)),
+        redis_url=arguments.redis,
+    )
+    screen = LastFrame() if once else LiveScreen(console(sys.stdout))
+    session = LiveSession(plan, NoRecording(), screen, interrupt, lambda _, __: None)
+    try:
+        session.run()
+    finally:
+        screen.stop()
+    if screen.view is not None:
+        show(frame(screen.view))
+    return ERROR if session.state.failed else DONE
