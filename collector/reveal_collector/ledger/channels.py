@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from math import inf
 from operator import add, floordiv
 from typing import Generic, TypeVar
 
@@ -17,6 +18,9 @@ from reveal_contract.ledger import RESOLUTION_NS, Pair
 MOST_SUBJECTS, MOST_PAIRS = 32, 48
 _MARGIN = 0.01  # CPUs that one must use, or take, more than another to replace it
 _LEAST_PAIR = 0.001  # of a CPU: to be displayed
+_NOTABLE_PAIR = 0.05  # of a CPU: it can be a finding
+_MINOR_PAIR = 0.01  # of a CPU: a pair that lost less for ``_IDLE_S`` makes room for a notable one
+_IDLE_S = 10.0
 _COUNTS = frozenset((ledger.WAITS, *ledger.LONG_WAITS.values()))
 _UNITS = [1 if metric in _COUNTS else RESOLUTION_NS for metric in METRICS]
 _ZEROS = [0] * len(METRICS)
@@ -56,6 +60,7 @@ class DisplayedSubjects:
         self._pairs: StableSelection[Names] = StableSelection(MOST_PAIRS, _MARGIN, name=tuple)
         self._names: list[str] = []
         self._displayed_pairs: list[Names] = []
+        self._active: dict[Names, float] = {}  # when each displayed pair was no minor one
         self._sums: _Sums[str] = _Sums()
         self._lost: _Sums[Names] = _Sums()
 
@@ -101,12 +106,23 @@ class DisplayedSubjects:
         elapsed_ns: int,
         now: float,
     ) -> list[Names]:
-        """Return the largest pairs of the displayed victims, in order."""
+        """Return the largest pairs of the displayed victims, in order.
+
+        A notable pair gets a column at once if any other has been minor for a while.
+        """
         rates = {pair: sum(ns) / max(elapsed_ns, 1) for pair, ns in lost.items()}
         # one that lost nothing in this second stays until its place is needed
         kept = {pair: 0.0 for pair in self._displayed_pairs if pair[0] in displayed}
-        entering = [pair for pair, rate in rates.items() if rate >= _LEAST_PAIR]
-        return sorted(self._pairs.update(kept | rates, now, entering))
+        self._active |= {pair: now for pair, rate in rates.items() if rate >= _MINOR_PAIR}
+        new = [pair for pair, rate in rates.items() if rate >= _NOTABLE_PAIR and pair not in kept]
+        if new:
+            idle = {pair for pair in kept if now - self._active.get(pair, -inf) >= _IDLE_S}
+            chosen = self._pairs.update(kept | rates, now, new, idle)
+        else:
+            entering = [pair for pair, rate in rates.items() if rate >= _LEAST_PAIR]
+            chosen = self._pairs.update(kept | rates, now, entering)
+        self._active = {pair: time for pair, time in self._active.items() if pair in chosen}
+        return sorted(chosen)
 
     def _row(self, name: str, metrics: Sequence[str]) -> list[int]:
         row = list(map(floordiv, self._sums.values(name) or _ZEROS, _UNITS))

@@ -77,3 +77,38 @@ def test_columns_are_limited() -> None:
     pairs = [column for column in displayed.channels if column.metric in ledger.PAIRS]
     assert len(pairs) == 2 * MOST_PAIRS
     assert len(displayed.values()) == len(displayed.channels)
+
+
+def matrix(
+    second: int, waited: Mapping[tuple[int, int], int], displayed: DisplayedSubjects
+) -> set[str]:
+    """Add a second of ten subjects, who wait for each other; return the pairs with columns."""
+    slots = [slot(f"{n:02}", 3 + n) for n in range(10)]
+    spent = {(each.number, State.RUN): 100 * MS for each in slots}
+    now = totals(now=2 * SECOND, spent=spent, waited=waited)
+    displayed.update(Interval(BEFORE, now, slots), slots, float(second))
+    return {column.instance for column in displayed.channels if column.metric == ledger.LOST_CPU}
+
+
+EVERYBODY = {(3 + a, 3 + b): (10 - b) * MS for a in range(10) for b in range(9) if a != b}
+
+
+def test_a_notable_pair_replaces_an_idle_pair_immediately() -> None:
+    displayed = DisplayedSubjects()
+    for second in range(60):
+        matrix(second, EVERYBODY, displayed)
+    for second in range(60, 71):
+        assert len(matrix(second, {}, displayed)) == MOST_PAIRS
+    for second, pair in ((71, (3, 12)), (72, (4, 12)), (73, (5, 12))):
+        found = matrix(second, {pair: 300 * MS}, displayed)
+        assert f"{pair[0] - 3:02}<09" in found
+        assert len(found) == MOST_PAIRS
+    assert "00<09" in found  # lost time just now
+
+
+def test_a_small_pair_does_not_replace_an_idle_pair() -> None:
+    displayed = DisplayedSubjects()
+    for second in range(60):
+        before = matrix(second, EVERYBODY, displayed)
+    for second in range(60, 90):
+        assert matrix(second, {(3, 12): 10 * MS}, displayed) == before
