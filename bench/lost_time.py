@@ -42,6 +42,7 @@ from reveal_contract.recording import RecordingError
 from reveal_contract.settings import AnalyzerSettings
 
 TIMING = Timing(warmup=62.0, lead=6.0, fault=12.0, rest=4.0)
+MOST_BUSY = 0.4  # CPUs that others use on a quiet host: the collector, and clients of the job
 ERRORS = (
     RecordError, WorkloadError, FaultError, LedgerError, NothingToJudgeError, IndexFileError,
     RecordingError, OSError,
@@ -138,6 +139,8 @@ def evaluate(
     )  # fmt: skip
     _print_totals(sums)
     for result in results:
+        if result.busy_cores > MOST_BUSY and parts_of(result.name)[1].startswith("quiet"):
+            print(f"  not quiet: {result.name}: others used {result.busy_cores:.2f} CPUs")
         for name, lines in result.others.items():
             for line in lines:
                 print(f"  no fault: {result.name}, {name}: {line}")
@@ -146,6 +149,7 @@ def evaluate(
 def _session(result: SessionResult) -> dict[str, object]:
     return {
         "name": result.name, "seconds": result.seconds, "skipped": dict(result.skipped),
+        "busy_cores": round(result.busy_cores, 3),
         "findings_without_fault": {name: list(lines) for name, lines in result.others.items()},
     }  # fmt: skip
 

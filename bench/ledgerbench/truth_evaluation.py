@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import fmean
 
 from faultbench.evaluation import TimedUpdate
 from faultbench.recording_index import SUFFIX, read_index
@@ -88,13 +89,17 @@ class CaseResult:
 
 @dataclass(frozen=True)
 class SessionResult:
-    """What a session gave; ``others`` are findings without a fault, by judge."""
+    """What a session gave; ``others`` are findings without a fault, by judge.
+
+    ``busy_cores`` are the CPUs that everything but job and faults used.
+    """
 
     name: str
     seconds: float
     skipped: Mapping[str, str]
     cases: tuple[CaseResult, ...] = ()
     others: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    busy_cores: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -135,7 +140,8 @@ class Evaluation:
             )
             for name in JUDGES
         }
-        return SessionResult(session.name, len(slices), index.skipped, cases, false)
+        busy = fmean(case.neighbour_cores for case in session.cases)
+        return SessionResult(session.name, len(slices), index.skipped, cases, false, busy)
 
 
 def _line(update: TimedUpdate) -> str:
