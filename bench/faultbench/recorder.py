@@ -27,6 +27,7 @@ MIXED = "mixed"
 CYCLE_S = 300.0
 SCHEDULE = (("train", 0.0, 210.0), ("server", 90.0, 300.0), ("loader", 150.0, 240.0))
 _STEP_S = 0.2
+_FIRST_SLICE_S, _LEAST_BYTES = 120.0, 1 << 12  # a recording with a slice is larger
 
 Log = Callable[[str], None]
 
@@ -80,6 +81,17 @@ class _Running:
 
     def groups(self) -> list[Cgroup]:
         return [Cgroup(WORK_PREFIX + name) for name in self.jobs]
+
+    def wait_for_slices(self, recording: Path) -> None:
+        """Wait until the collector records, which takes long where other work uses all CPUs."""
+        deadline = time.monotonic() + _FIRST_SLICE_S
+        while not recording.exists() or recording.stat().st_size < _LEAST_BYTES:
+            if time.monotonic() > deadline:
+                raise RecordError(
+                    f"{recording} has no slice after {_FIRST_SLICE_S:.0f} s: "
+                    "other work starves the collector"
+                )
+            self.wait(_STEP_S)
 
     def wait(self, seconds: float) -> None:
         """Let time pass, unless something that must run has ended."""
@@ -164,6 +176,7 @@ class Recorder:
         index = Index(name, recording.name, time.time_ns(), host.describe())
         collector = stack.enter_context(host.collecting(recording))
         running = _Running(index, jobs, collector, scratch)
+        running.wait_for_slices(recording)
         self._log(f"{name}: warm-up of {self.timing.warmup:.0f} s")
         meter = host.Meter(running.groups())
         running.wait(self.timing.warmup)
