@@ -13,7 +13,9 @@ from reveal_contract import ledger
 from reveal_contract.ledger import Pair
 from reveal_contract.time_units import NS_PER_SECOND
 
-LEAST_DESIRED = 0.05  # CPUs; who wants less is no victim
+# Of a second: time lost delays whoever waits for the victim by no more than this time, so less can
+# cost no job 5 % (``loss_watch.LEAST_SHARE``), whatever part it is of a little.
+LEAST_LOST = 0.05
 _LEAST_SHORTFALL = 0.05  # of its entitlement to CPU time
 _ABOVE_SHARE = 1.05  # times its entitlement
 _DESIRED = [COLUMNS.index(part) for part in ledger.DESIRED]
@@ -32,17 +34,18 @@ class PairLoss(NamedTuple):
 def losses(accounts: Accounts, cpus: float, least: float) -> dict[str, list[PairLoss]]:
     """Return the losses of at least a share of the wanted time, by metric of ``ledger.PAIRS``.
 
-    A victim wants some time, and for a CPU it got less than its share of them.  If somebody who
-    took its CPU time ran more than its own share, nobody else is to blame.
+    A victim lost at least ``LEAST_LOST`` to all who are to blame, and for a CPU it got less than
+    its share of them.  If somebody who took its CPU time ran more than its own share, nobody else
+    is to blame.
     """
     desired = accounts.times[:, _DESIRED].sum(axis=1)
-    wants = desired >= LEAST_DESIRED * NS_PER_SECOND
     found: dict[str, list[PairLoss]] = {}
     for metric, of in accounts.layout.pairs.items():
         times = accounts.taken[metric]
-        counts = of.named & wants[of.victims] & (times >= least * desired[of.victims])
+        counts = of.named & (times > 0) & (times >= least * desired[of.victims])
         if metric == ledger.LOST_CPU and counts.any():
             counts = _unfair(accounts.times, cpus, of, counts)
+        counts = _harmful(times, of, counts)
         found[metric] = [
             PairLoss(of.pairs[k], float(times[k] / desired[of.victims[k]]), float(times[k]))
             for k in np.flatnonzero(counts).tolist()
@@ -61,4 +64,11 @@ def _unfair(times: Floats, cpus: float, of: PairLayout, counts: Bools) -> Bools:
     has_greedy[of.victims[counts & above]] = True
     # a CPU that two were bound to: nobody ran more than its share
     result: Bools = counts & (above | ~has_greedy[of.victims])
+    return result
+
+
+def _harmful(times: Floats, of: PairLayout, counts: Bools) -> Bools:
+    """Return which of these pairs are of a victim that lost enough to all of them together."""
+    lost = np.bincount(of.victims, np.where(counts, times, 0.0))
+    result: Bools = counts & (lost >= LEAST_LOST * NS_PER_SECOND)[of.victims]
     return result

@@ -11,8 +11,8 @@ import numpy as np
 
 from reveal_analyzer.arrays import Floats, Indices
 from reveal_analyzer.ledger.accounts import COLUMNS, Accounts
-from reveal_analyzer.ledger.losses import LEAST_DESIRED
 from reveal_analyzer.ledger.lost_time import REASONS
+from reveal_analyzer.ledger.totals import LEAST_DESIRED
 from reveal_contract import ledger
 from reveal_contract.time_units import NS_PER_SECOND
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from reveal_analyzer.ledger.losses import LEAST_DESIRED
-from reveal_analyzer.ledger.totals import Totals
+from reveal_analyzer.ledger.totals import LEAST_DESIRED, Totals
 from reveal_contract import ledger
 from reveal_contract.time_units import NS_PER_SECOND
 

@@ -11,6 +11,7 @@ from reveal_analyzer.arrays import Floats
 from reveal_analyzer.ledger.accounts import COLUMNS, Accounts, LedgerLayout
 from reveal_contract.ledger import PAIRS
 
+LEAST_DESIRED = 0.05  # CPUs, mean: who wants less is not listed
 _MOST_SUBJECTS = 1024  # of one node; the ledger of a second names about 32
 _MOST_CULPRITS = 256  # of one victim
 _Taken = dict[str, dict[str, dict[str, float]]]

@@ -202,6 +202,14 @@ def test_little_time_taken_from_a_small_subject_is_no_fault() -> None:
     assert story.updates == []
 
 
+def test_helpers_that_lose_much_of_very_little_are_no_fault() -> None:
+    """As the Redis and the collector of a scan lose, while its analyzer starts."""
+    helper = Times(run=0.06, cpu={HOG: 0.04})
+    story = Story()
+    story.run(60, {JOB: helper, BUILD: helper, HOG: Times(run=1.5, threads=2)})
+    assert story.updates == []
+
+
 def test_a_storm_of_processes_by_somebody_else_is_another_finding() -> None:
     node = ledger_table((JOB, HOG, BUILD))
     story = Story()

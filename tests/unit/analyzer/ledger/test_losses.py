@@ -40,8 +40,20 @@ def test_who_got_its_share_is_no_victim() -> None:
     assert found(times) == {}
 
 
-def test_who_hardly_works_is_no_victim() -> None:
-    assert found({JOB: Times(run=0.01, cpu={HOG: 0.03}), HOG: Times(run=2.0, threads=2)}) == {}
+@pytest.mark.parametrize(("lost", "count"), [(0.048, 0), (0.052, 1)])
+@pytest.mark.parametrize("metric", ledger.PAIRS)
+def test_who_lost_less_than_50_ms_a_second_is_no_victim(
+    metric: str, lost: float, count: int
+) -> None:
+    taken = {HOG: lost}
+    job = Times(run=0.06, cpu=taken) if metric == ledger.LOST_CPU else Times(run=0.06, disk=taken)
+    assert len(found({JOB: job, HOG: Times(run=1.9, threads=2)}, metric)) == count
+
+
+def test_what_a_victim_lost_is_summed_over_all_who_are_to_blame() -> None:
+    job = Times(run=0.3, cpu={HOG: 0.03, BUILD: 0.03})
+    crowd = {HOG: Times(run=1.1, threads=2), BUILD: Times(run=1.1, threads=6)}
+    assert found({JOB: job, **crowd}).keys() == {Pair(JOB, HOG), Pair(JOB, BUILD)}
 
 
 def test_neither_the_kernel_nor_the_small_subjects_are_culprits() -> None:
