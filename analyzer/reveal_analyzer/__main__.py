@@ -171,7 +171,7 @@ def build(
     from reveal_analyzer.hypotheses import loader  # noqa: PLC0415
     from reveal_analyzer.kernels.selection import use_fastest  # noqa: PLC0415 - a second of imports
     from reveal_analyzer.ledger.subject_metrics import SubjectMetrics  # noqa: PLC0415
-    from reveal_analyzer.node import OPTIONAL_STATE, NodeAnalyzer  # noqa: PLC0415
+    from reveal_analyzer.node import OPTIONAL_STATE, Announced, NodeAnalyzer  # noqa: PLC0415
     from reveal_analyzer.paper.fit_budget import FitBudget  # noqa: PLC0415
 
     try:
@@ -197,8 +197,8 @@ def build(
     fit_budget = None if settings.mode == "paper" else FitBudget()
 
     def analysis(node: str) -> NodeAnalyzer:
-        subjects = partial(reader.subjects, node)
-        result = NodeAnalyzer(node, settings, rules=rules, subjects=subjects, fit_budget=fit_budget)
+        known = Announced(partial(reader.subjects, node), partial(reader.shares, node))
+        result = NodeAnalyzer(node, settings, rules=rules, announced=known, fit_budget=fit_budget)
         if by_subject is not None:
             result.on_accounts = partial(by_subject.add, node)
         return result

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 from zlib import crc32
 
 import numpy as np
@@ -20,6 +21,7 @@ from reveal_analyzer.hypotheses import loader
 from reveal_analyzer.hypotheses.bound_signature import ConditionInputs
 from reveal_analyzer.hypotheses.signature_matcher import Matches, SignatureMatcher
 from reveal_analyzer.ledger.accounts import AccountReader, Accounts
+from reveal_analyzer.ledger.announced_shares import ShareSource, equal_shares
 from reveal_analyzer.ledger.loss_watch import NOTHING, LossWatch
 from reveal_analyzer.ledger.lost_time import LostTime, lost_time
 from reveal_analyzer.ledger.totals import LedgerTotals
@@ -43,7 +45,7 @@ from reveal_contract.sensitivity import SENSITIVITIES
 from reveal_contract.settings import AnalyzerSettings
 from reveal_contract.wire import Message
 
-__all__ = ["OPTIONAL_STATE", "NodeAnalyzer", "Status"]
+__all__ = ["OPTIONAL_STATE", "Announced", "NodeAnalyzer", "Status"]
 
 # sections of the saved state that are left out, in this order, if it is too large
 OPTIONAL_STATE: tuple[SectionPath, ...] = (
@@ -71,14 +73,24 @@ class Status:
     heartbeats: tuple[str, ...] = ()
 
 
+class Announced(NamedTuple):
+    """What the collector of a node says of its subjects, as it is now."""
+
+    subjects: SubjectSource = no_subjects
+    shares: ShareSource = equal_shares
+
+
+NOTHING_ANNOUNCED = Announced()
+
+
 class NodeAnalyzer:
     """Analyzes the slices of one node, in order.
 
     ``leave_out`` selects channels that detection must ignore (culprits are still searched among
-    all): a benchmark leaves out the cgroup of the injected fault.  ``subjects`` returns the
-    node's subject table as it is now.  ``selection`` restricts the metrics of evidence and,
-    if it asks for that, of scores.  ``fit_budget`` is shared by nodes that are analyzed together.
-    ``on_accounts`` may be set: it gets the ledger of each second that is not silent.
+    all): a benchmark leaves out the cgroup of the injected fault.  ``selection`` restricts the
+    metrics of evidence and, if it asks for that, of scores.  ``fit_budget`` is shared by nodes that
+    are analyzed together.  ``on_accounts`` may be set: it gets the ledger of each second that is
+    not silent.
     """
 
     def __init__(
@@ -87,7 +99,7 @@ class NodeAnalyzer:
         settings: AnalyzerSettings,
         leave_out: Callable[[Channel], bool] | None = None,
         rules: Sequence[loader.HypothesisRule] | None = None,
-        subjects: SubjectSource = no_subjects,
+        announced: Announced = NOTHING_ANNOUNCED,
         selection: AppliedSelection = NO_SELECTION,
         fit_budget: FitBudget | None = None,
     ) -> None:
@@ -99,15 +111,15 @@ class NodeAnalyzer:
         )
         self._deriver = Deriver(leave_out)
         self._signatures = SignatureMatcher(rules)
-        self._account_reader, self._losses = AccountReader(), LossWatch(rules)
-        self._lost = LedgerTotals()
+        self._account_reader = AccountReader()
+        self._losses, self._lost = LossWatch(rules, announced.shares), LedgerTotals()
         self._accounts: Accounts | None = None
         self.on_accounts: Callable[[Accounts], None] = _ignore
         self._selection = selection
         ignored = selection.excludes(leave_out)
         windows = window_settings(settings)
         self._methods = PaperMethods(windows, ignored, fit_budget)
-        self._history = SubjectHistory(subjects)
+        self._history = SubjectHistory(announced.subjects)
         self._job_starts = JobStarts()
         self._discards = Discards()
         self._findings = FindingTracker(

@@ -27,8 +27,10 @@ from reveal_cli.live_ledger import LiveLedger
 from reveal_cli.progress import Progress, ProgressView
 from reveal_contract import catalogue, names
 from reveal_contract.channels import ChannelTable
+from reveal_contract.cpu_shares import EQUAL_SHARES, CpuShares
 from reveal_contract.finding import Finding, FindingUpdate
 from reveal_contract.metric import Subsystem
+from reveal_contract.names import CPU_SHARES
 from reveal_contract.settings import AnalyzerSettings
 from reveal_contract.subjects import Identity, to_rows
 from reveal_contract.wire import Message
@@ -130,6 +132,7 @@ class LiveSession:
         self._table = b""
         self._last: Message | None = None
         self._subjects: tuple[Identity, ...] = ()
+        self._shares = EQUAL_SHARES
         self._subsystems: frozenset[Subsystem] = frozenset()
 
     def run(self) -> None:
@@ -172,14 +175,15 @@ class LiveSession:
         import redis  # noqa: PLC0415 - heavy, and used only here
 
         from reveal_analyzer.configuration.feed import FactsFeed  # noqa: PLC0415
-        from reveal_analyzer.node import NodeAnalyzer  # noqa: PLC0415
+        from reveal_analyzer.node import Announced, NodeAnalyzer  # noqa: PLC0415
         from reveal_analyzer.stream.reader import StreamReader  # noqa: PLC0415
 
         settings = replace(self.plan.settings, redis_url=url, profile=self.plan.profile)
         client = redis.Redis.from_url(url, socket_timeout=0.5)
         reader = StreamReader(settings, f"scan-{os.getpid()}")
-        subjects = partial(reader.subjects, self.plan.node)
-        analyzer = NodeAnalyzer(self.plan.node, settings, subjects=subjects)
+        node = self.plan.node
+        announced = Announced(partial(reader.subjects, node), partial(reader.shares, node))
+        analyzer = NodeAnalyzer(node, settings, announced=announced)
         if self.plan.baseline is not None:
             start_from(self.plan.baseline, analyzer)
         return reader, analyzer, client, FactsFeed(client, self.plan.profile)
@@ -244,6 +248,7 @@ class LiveSession:
             self._warn(f"{slice_.gap} slices lost before {local_time(slice_.message.start_ns)}")
         if state.slices % _SUBJECT_SLICES == 1:
             self._record_subjects(reader.subjects(self.plan.node))
+            self._record_shares(reader.shares(self.plan.node))
         self._recording.message(slice_.data, slice_.table)
         for finding in state.finding_log.update(self._judge(slice_, analyzer)):
             self._progress.event(f"found {_event(finding)}")
@@ -267,6 +272,11 @@ class LiveSession:
         if subjects != self._subjects:
             self._recording.note({"node": self.plan.node, "subjects": to_rows(subjects)})
             self._subjects = subjects
+
+    def _record_shares(self, shares: CpuShares) -> None:
+        if shares != self._shares:
+            self._recording.note({"node": self.plan.node, CPU_SHARES: shares.to_rows()})
+            self._shares = shares
 
     def _judge(self, slice_: Received, analyzer: NodeAnalyzer) -> list[FindingUpdate]:
         """Judge a slice; one that fails is skipped, with one warning for each reason."""

@@ -12,7 +12,9 @@ from typing import Any, Protocol, Self
 
 from reveal_cli.errors import CliError
 from reveal_contract.channels import ChannelTable
+from reveal_contract.cpu_shares import EQUAL_SHARES, CpuShares, SharesError
 from reveal_contract.facts import Facts
+from reveal_contract.names import CPU_SHARES
 from reveal_contract.recording import (
     RecordingEntry,
     RecordingError,
@@ -168,6 +170,14 @@ class Slices:
         except SubjectsError as error:
             raise CliError(f"{self._reader.path}: {error}") from None
         return list(known.values())
+
+    def shares(self, node: str) -> CpuShares:
+        """Return the CPU shares of the node's subjects, likewise; equal ones without a note."""
+        rows = [n[CPU_SHARES] for n in self.notes if CPU_SHARES in n and n.get("node") == node]
+        try:
+            return CpuShares.from_rows(rows[-1]) if rows else EQUAL_SHARES
+        except SharesError as error:
+            raise CliError(f"{self._reader.path}: {error}") from None
 
     def __iter__(self) -> Iterator[tuple[Message, ChannelTable]]:
         self.notes.clear()

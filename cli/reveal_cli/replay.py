@@ -36,16 +36,18 @@ def replay(
 
     A node learns its ``baseline`` first; ``on_second`` is called after each second.
     """
-    from reveal_analyzer.node import NodeAnalyzer  # noqa: PLC0415 - heavy
+    from reveal_analyzer.node import Announced, NodeAnalyzer  # noqa: PLC0415 - heavy
     from reveal_analyzer.selection.applied import NO_SELECTION  # noqa: PLC0415
 
     result = Replay()
     for message, table in slices:
         analyzer = result.analyzers.get(message.node)
         if analyzer is None:
-            subjects = partial(slices.subjects, message.node)
+            announced = Announced(
+                partial(slices.subjects, message.node), partial(slices.shares, message.node)
+            )
             analyzer = NodeAnalyzer(
-                message.node, settings, subjects=subjects, selection=selection or NO_SELECTION
+                message.node, settings, announced=announced, selection=selection or NO_SELECTION
             )
             result.analyzers[message.node] = analyzer
             for earlier in baseline(message.node) if baseline else ():

@@ -24,6 +24,7 @@ from reveal_collector.readers.source import (
     DriverSource,
     PausableSource,
     Roots,
+    ShareSource,
     Source,
     SubjectSource,
     ThrottledSource,
@@ -40,8 +41,10 @@ from reveal_collector.shipping.native_encoder import encoder_of
 from reveal_collector.shipping.sinks import EncodedSlice, Sink, SinkHealth
 from reveal_contract import VERSION
 from reveal_contract.catalogue import find
+from reveal_contract.cpu_shares import EQUAL_SHARES, CpuShares
 from reveal_contract.envelope import WireError
 from reveal_contract.metric import Lane, Scope
+from reveal_contract.names import CPU_SHARES, SUBJECTS
 from reveal_contract.runtime.liveness import LivenessFiles
 from reveal_contract.settings import CollectorSettings
 from reveal_contract.subjects import Identity, to_rows
@@ -82,6 +85,7 @@ class CollectorStatus:
     buffered: int
     dropped: int
     subjects: tuple[Identity, ...] = ()
+    shares: CpuShares = EQUAL_SHARES
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -91,7 +95,7 @@ class CollectorStatus:
     def to_node_status(self) -> dict[str, Any]:
         """Return the JSON values of the status in ``names.node_key``.
 
-        The sink writes ``subjects`` to a field of their own.
+        The sink writes ``SUBJECTS`` and ``CPU_SHARES`` to fields of their own.
         """
         return {
             "boot": self.boot,
@@ -105,7 +109,8 @@ class CollectorStatus:
             "failing": [source._asdict() for source in self.failing],
             "dropped": self.dropped,
             "buffered": self.buffered,
-            "subjects": to_rows(self.subjects),
+            SUBJECTS: to_rows(self.subjects),
+            CPU_SHARES: self.shares.to_rows(),
         }
 
 
@@ -133,6 +138,7 @@ class Collector:
         self._queue: queue.SimpleQueue[RawSlice | None] = queue.SimpleQueue()
         self._unencoded = 0
         self._subject_sources: list[SubjectSource] = []
+        self._share_sources: list[ShareSource] = []
         self._adaptive: list[AdaptiveSource] = []
         self._drivers: list[DriverSource] = []
         self._throttled: list[ThrottledSource] = []
@@ -213,6 +219,7 @@ class Collector:
             subjects=tuple(
                 subject for source in self._subject_sources for subject in source.subjects
             ),
+            shares=next((source.shares for source in self._share_sources), EQUAL_SHARES),
         )  # fmt: skip
 
     def recent_tick(self) -> RawSlice | None:
@@ -233,6 +240,7 @@ class Collector:
     def _sort_by_capability(self, sources: Sequence[Source]) -> None:
         """Find the sources that implement optional protocols; once, as these checks are slow."""
         self._subject_sources = [each for each in sources if isinstance(each, SubjectSource)]
+        self._share_sources = [each for each in sources if isinstance(each, ShareSource)]
         self._adaptive = [each for each in sources if isinstance(each, AdaptiveSource)]
         self._drivers = [each for each in sources if isinstance(each, DriverSource)]
         self._throttled = [each for each in sources if isinstance(each, ThrottledSource)]

@@ -13,6 +13,7 @@ KEPT_SECONDS = 3600  # after the last sign of its writer: streams, and what is k
 # fields of ``node_key``, all JSON
 STATUS = "status"  # the last status of the node's collector
 SUBJECTS = "subjects"  # the node's subject table
+CPU_SHARES = "cpuShares"  # of its subjects, what they are entitled to
 FACTS = "facts"
 
 # Hashes of collectors of an earlier version, shared by all profiles: nobody else writes them.

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 import redis
 
-from reveal_analyzer.telemetry.node_records import node_records
+from reveal_analyzer.telemetry.node_records import node_records, node_shares
 from reveal_collector.shipping.redis_sink import RedisSink
 from reveal_collector.shipping.sinks import RecordingSink
 from reveal_contract import names
 from reveal_contract.channels import ChannelTable
+from reveal_contract.cpu_shares import EQUAL_SHARES, CpuGroup, CpuMember, CpuShares
 from reveal_contract.facts import Facts
 from reveal_contract.recording import RecordingReader, RecordingWriter
 from reveal_contract.redis_address import AddressError
@@ -243,6 +244,28 @@ def test_subjects_are_published_before_their_slices_and_only_on_change(
         assert "subjects" not in json.loads(status_of(client))
 
 
+def test_cpu_shares_are_published_on_change_beside_the_status(redis_server: Path) -> None:
+    client = redis.Redis(unix_socket_path=str(redis_server))
+    shares = CpuShares((CpuGroup("/a", weight=4096.0),), (CpuMember("/a", "/a"),))
+    status: dict[str, Any] = {names.CPU_SHARES: shares.to_rows()}
+    assert node_shares(client, "default", "n1") == EQUAL_SHARES
+    with running(settings(redis_server), lambda: status) as sink:
+        sink.put(shipment(0))
+        wait_until(lambda: sequences(client) == [0])
+        assert node_shares(client, "default", "n1") == shares
+        client.hset(names.node_key("default", "n1"), names.CPU_SHARES, "untouched")
+        sink.put(shipment(1, OTHER))
+        wait_until(lambda: sequences(client) == [0, 1])
+        assert node_shares(client, "default", "n1") == EQUAL_SHARES
+        status[names.CPU_SHARES] = EQUAL_SHARES.to_rows()
+        sink.put(shipment(2))
+        wait_until(lambda: sequences(client) == [0, 1, 2])
+        stored: Any = client.hget(names.node_key("default", "n1"), names.CPU_SHARES)
+        assert json.loads(stored) == EQUAL_SHARES.to_rows()
+        wait_until(lambda: status_of(client))
+        assert names.CPU_SHARES not in json.loads(status_of(client))
+
+
 def test_two_profiles_on_a_node_have_subjects_and_status_of_their_own(redis_server: Path) -> None:
     client = redis.Redis(unix_socket_path=str(redis_server))
     pods = [{"instance": "ml/a", "kind": "Pod", "name": "a", "namespace": "ml", "uid": "u"}]
@@ -287,6 +310,18 @@ def test_a_recording_has_the_subjects_when_they_change(tmp_path: Path) -> None:
     sink.close(1)
     kinds = [record.note and record.note["subjects"] for record in RecordingReader(tmp_path / "r")]
     assert kinds == [[{"instance": "ml/a", "kind": "Pod"}], None, None, None, [], None]
+
+
+def test_a_recording_has_the_cpu_shares_when_they_change(tmp_path: Path) -> None:
+    shares = CpuShares((CpuGroup("/a"),))
+    status: dict[str, Any] = {names.CPU_SHARES: shares.to_rows()}
+    sink = RecordingSink(RecordingWriter(tmp_path / "r"))
+    sink.start(lambda: status)
+    for sequence, table in ((1, TABLE), (2, OTHER), (3, TABLE)):
+        sink.put(shipment(sequence, table))
+    sink.close(1)
+    notes = [record.note for record in RecordingReader(tmp_path / "r") if record.note]
+    assert notes == [{"node": "n1", names.CPU_SHARES: shares.to_rows()}]
 
 
 def test_facts_are_published_immediately_when_they_change(redis_server: Path) -> None:

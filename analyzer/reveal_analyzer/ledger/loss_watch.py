@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 
+from reveal_analyzer.arrays import Floats
 from reveal_analyzer.derive.columns import LEVEL, Column
 from reveal_analyzer.hypotheses.model import HypothesisRule
 from reveal_analyzer.hypotheses.signature_matcher import Harmed, Matches, SignatureMatch
 from reveal_analyzer.ledger.accounts import Accounts
+from reveal_analyzer.ledger.announced_shares import AnnouncedShares, ShareSource, equal_shares
 from reveal_analyzer.ledger.losses import PairLoss, losses
 from reveal_contract import catalogue, ledger
 from reveal_contract.ledger import Pair
@@ -33,10 +35,11 @@ class LossWatch:
     """Watches who takes time from whom on one node.
 
     The causes are those of ``rules`` whose signature names a metric of the ledger, so that a file
-    of causes can replace or remove them.
+    of causes can replace or remove them.  ``shares`` returns the CPU shares announced now.
     """
 
-    def __init__(self, rules: Sequence[HypothesisRule]) -> None:
+    def __init__(self, rules: Sequence[HypothesisRule], shares: ShareSource = equal_shares) -> None:
+        self._shares = AnnouncedShares(shares)
         self._rules = {metric: rule for metric in _TAKEN if (rule := _rule_of(metric, rules))}
         self._counted: dict[_Key, deque[int]] = {}
 
@@ -47,7 +50,11 @@ class LossWatch:
         self._forget(start_ns)
         sustained: list[SignatureMatch] = []
         present: list[SignatureMatch] = []
-        for metric, found in losses(accounts, cpus, _LEAST_SHARE_OPEN).items():
+
+        def entitled(desired: Floats) -> Floats:
+            return self._shares.tree(accounts.layout, start_ns).entitled(desired, cpus)
+
+        for metric, found in losses(accounts, entitled, _LEAST_SHARE_OPEN).items():
             rule = self._rules.get(metric)
             if rule is None:
                 continue

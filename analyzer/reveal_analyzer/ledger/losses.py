@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from reveal_analyzer.arrays import Bools, Floats
 from reveal_analyzer.ledger.accounts import COLUMNS, Accounts, PairLayout
-from reveal_analyzer.ledger.entitlement import entitled, shortfall
+from reveal_analyzer.ledger.entitlement import shortfall
 from reveal_contract import ledger
 from reveal_contract.ledger import Pair
 from reveal_contract.time_units import NS_PER_SECOND
@@ -31,12 +32,14 @@ class PairLoss(NamedTuple):
     time: float
 
 
-def losses(accounts: Accounts, cpus: float, least: float) -> dict[str, list[PairLoss]]:
+def losses(
+    accounts: Accounts, entitled: Callable[[Floats], Floats], least: float
+) -> dict[str, list[PairLoss]]:
     """Return the losses of at least a share of the wanted time, by metric of ``ledger.PAIRS``.
 
     A victim lost at least ``LEAST_LOST`` to all who are to blame, and for a CPU it got less than
     its share of them.  If somebody who took its CPU time ran more than its own share, nobody else
-    is to blame.
+    is to blame.  ``entitled`` returns the shares of subjects that want so many CPUs.
     """
     desired = accounts.times[:, _DESIRED].sum(axis=1)
     found: dict[str, list[PairLoss]] = {}
@@ -44,7 +47,7 @@ def losses(accounts: Accounts, cpus: float, least: float) -> dict[str, list[Pair
         times = accounts.taken[metric]
         counts = of.named & (times > 0) & (times >= least * desired[of.victims])
         if metric == ledger.LOST_CPU and counts.any():
-            counts = _unfair(accounts.times, cpus, of, counts)
+            counts = _unfair(accounts.times, entitled, of, counts)
         counts = _harmful(times, of, counts)
         found[metric] = [
             PairLoss(of.pairs[k], float(times[k] / desired[of.victims[k]]), float(times[k]))
@@ -53,11 +56,13 @@ def losses(accounts: Accounts, cpus: float, least: float) -> dict[str, list[Pair
     return found
 
 
-def _unfair(times: Floats, cpus: float, of: PairLayout, counts: Bools) -> Bools:
+def _unfair(
+    times: Floats, entitled: Callable[[Floats], Floats], of: PairLayout, counts: Bools
+) -> Bools:
     """Return which of these pairs are of a victim below its share and of who is to blame."""
     on_cpu = times[:, _ON_CPU].sum(axis=1) / NS_PER_SECOND
     run = np.asarray(times[:, _RUN]) / NS_PER_SECOND
-    shares = entitled(on_cpu, cpus)
+    shares = entitled(on_cpu)
     counts = counts & (shortfall(shares, run) >= _LEAST_SHORTFALL)[of.victims]
     above = (run > _ABOVE_SHARE * shares)[of.culprits] & (of.culprits >= 0)
     has_greedy = np.zeros(len(times), np.bool_)

@@ -33,9 +33,10 @@ from reveal_analyzer.stream.sequence import NodeSequence, SlicePosition
 from reveal_analyzer.stream.slices import decode, peek
 from reveal_analyzer.stream.trimmed import Gap, TrimmedSpans
 from reveal_analyzer.stream.upkeep import StreamUpkeep
-from reveal_analyzer.telemetry.node_records import node_subjects
+from reveal_analyzer.telemetry.node_records import node_shares, node_subjects
 from reveal_contract import wire
 from reveal_contract.channels import ChannelTable
+from reveal_contract.cpu_shares import EQUAL_SHARES, CpuShares
 from reveal_contract.names import FIELD_DATA, shard
 from reveal_contract.subjects import Identity
 
@@ -165,6 +166,14 @@ class StreamReader:
         except OUTAGE as error:
             log.warning("subjects of node %s are not known: %s", node, error)
             return ()
+
+    def shares(self, node: str) -> CpuShares:
+        """Return the CPU shares of the node's subjects, with one command to Redis, as above."""
+        try:
+            return node_shares(self.connection.client, self.profile, node)
+        except OUTAGE as error:
+            log.warning("CPU shares on node %s are not known: %s", node, error)
+            return EQUAL_SHARES
 
     def poll(self, most: int = BATCH) -> list[Received]:
         """Wait for the rest of 50 ms, then return the slices since the last call.

@@ -9,7 +9,8 @@ from typing import Any
 
 import redis
 
-from reveal_contract.names import EARLIER_NODE_KEYS, SUBJECTS, node_key
+from reveal_contract.cpu_shares import EQUAL_SHARES, CpuShares, SharesError
+from reveal_contract.names import CPU_SHARES, EARLIER_NODE_KEYS, SUBJECTS, node_key
 from reveal_contract.subjects import Identity, SubjectsError, from_rows
 
 log = logging.getLogger(__name__)
@@ -43,6 +44,16 @@ def node_subjects(
     """Return the subject tables of nodes; an unusable one is logged and empty."""
     records = node_records(client, profile, SUBJECTS, nodes)
     return {node: _identities(node, data) for node, data in zip(nodes, records, strict=True)}
+
+
+def node_shares(client: redis.Redis, profile: str, node: str) -> CpuShares:
+    """Return the CPU shares of a node's subjects; equal ones where none can be used."""
+    data: Any = client.hget(node_key(profile, node), CPU_SHARES)
+    try:
+        return CpuShares.from_rows(json.loads(data)) if data else EQUAL_SHARES
+    except (SharesError, ValueError, RecursionError) as error:
+        log.warning("CPU shares on node %s are not known: %s", node, error)
+        return EQUAL_SHARES
 
 
 def _identities(node: str, data: bytes | None) -> tuple[Identity, ...]:

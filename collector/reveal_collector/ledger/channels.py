@@ -58,7 +58,7 @@ class DisplayedSubjects:
         self.uses: Mapping[str, float] = {}  # CPUs that all subjects desired, by name
         self._subjects: StableSelection[str] = StableSelection(MOST_SUBJECTS, _MARGIN, name=str)
         self._pairs: StableSelection[Names] = StableSelection(MOST_PAIRS, _MARGIN, name=tuple)
-        self._names: list[str] = []
+        self.names: list[str] = []  # of the displayed subjects
         self._displayed_pairs: list[Names] = []
         self._active: dict[Names, float] = {}  # when each displayed pair was no minor one
         self._sums: _Sums[str] = _Sums()
@@ -79,9 +79,9 @@ class DisplayedSubjects:
         pairs = self._choose_pairs(lost, displayed, interval.elapsed_ns, now)
         for pair in pairs:
             self._lost.add(pair, lost.get(pair, (0, 0)))
-        if names == self._names and pairs == self._displayed_pairs:
+        if names == self.names and pairs == self._displayed_pairs:
             return False
-        self._names, self._displayed_pairs = names, pairs
+        self.names, self._displayed_pairs = names, pairs
         self._sums.keep((*names, *(slot.name for slot in FIXED)))
         self._lost.keep(pairs)
         self.channels = _channels(names, pairs)
@@ -90,7 +90,7 @@ class DisplayedSubjects:
     def values(self) -> list[int]:
         """Return the counters in the order of the channels."""
         row = self._row(ledger.OTHER, METRICS) + self._row(ledger.KERNEL, KERNEL_METRICS)
-        for name in self._names:
+        for name in self.names:
             row += self._row(name, METRICS)
         for pair in self._displayed_pairs:
             row += [ns // RESOLUTION_NS for ns in self._lost.values(pair)]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from reveal_collector.ledger.names import NAMED_SHARE, CgroupKeys, GroupKeys
 from reveal_collector.ledger.programs import KEY_SESSION, Programs, Totals
+from reveal_collector.ledger.shares import ShareReader
 from reveal_collector.ledger.slots import SlotTable
 from reveal_collector.subjects.tracker import SubjectTracker
 from reveal_contract.time_units import NS_PER_SECOND
@@ -30,7 +31,10 @@ class Observed:
 
 
 class Naming:
-    """Names the keys of threads once a second; ``table`` has the result."""
+    """Names the keys of threads once a second; ``table`` has the result.
+
+    ``shares`` has what the subjects in the matrix are entitled to.
+    """
 
     def __init__(
         self,
@@ -38,9 +42,10 @@ class Naming:
         tracker: SubjectTracker,
         cgroups: CgroupKeys,
         groups: GroupKeys | None,
+        shares: ShareReader,
         observed: Callable[[], Observed],
     ) -> None:
-        self.table = SlotTable()
+        self.table, self.shares = SlotTable(), shares
         self.folded = 0  # subjects above NAMED_SHARE of a CPU that have no name, or no index
         self._programs, self._tracker = programs, tracker
         self._cgroups, self._groups, self._observed = cgroups, groups, observed
@@ -72,7 +77,8 @@ class Naming:
         occupied = _occupied_slots(observed.totals)
         names = {slot.name for slot in self.table.current if slot.number in occupied}
         unnamed = self._programs.take_unnamed()
-        subjects = self._cgroups.of(each.subject for each in self._tracker.candidates)
+        cgroups = [each.subject for each in self._tracker.candidates]
+        subjects = self._cgroups.of(cgroups)
         if self._groups is not None:
             subjects |= self._groups.update(unnamed, elapsed_ns, names)
         changes = self.table.update(subjects, uses, occupied, now)
@@ -84,6 +90,8 @@ class Naming:
             self._programs.raise_generation()
             self._must_look = True
         self._look(now)
+        paths = {subject.instance: subject.path for subject in cgroups}
+        self.shares.update([slot for slot in self.table.current if slot.has_index], paths, now)
         self.folded = self._count_folded(unnamed, uses, elapsed_ns)
 
     def _look(self, now: float) -> None:

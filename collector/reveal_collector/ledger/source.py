@@ -16,11 +16,13 @@ from reveal_collector.ledger.names import CgroupKeys, GroupKeys, GroupName, Proc
 from reveal_collector.ledger.naming import Naming, Observed
 from reveal_collector.ledger.permits import check_host, refusal, sees_host_pids
 from reveal_collector.ledger.programs import Extent, Programs, Totals
+from reveal_collector.ledger.shares import ShareReader
 from reveal_collector.readers.source import Roots
 from reveal_collector.readers.textfile import channel
 from reveal_collector.subjects.tracker import SubjectTracker
 from reveal_contract import ledger
 from reveal_contract.channels import Channel
+from reveal_contract.cpu_shares import EQUAL_SHARES, CpuShares
 from reveal_contract.ledger import RESOLUTION_NS, Tier
 from reveal_contract.metric import Lane
 from reveal_contract.subjects import Identity
@@ -69,6 +71,12 @@ class Ledger:
             if each.identity.instance in displayed
         )
 
+    @property
+    def shares(self) -> CpuShares:
+        """What the displayed subjects are entitled to."""
+        naming = self._naming
+        return EQUAL_SHARES if naming is None else naming.shares.of(self._displayed.names)
+
     def open(self) -> None:
         """Load and attach the programs; raises ``Unsupported`` where the host does not permit."""
         if not self._tracker.selection.limit:
@@ -87,7 +95,10 @@ class Ledger:
         self._observed, self._last = Observed(), None
         names = ProcessNames(self._roots.proc, self._group_name)
         groups = GroupKeys(names) if sees_host_pids(self._roots.proc) else None
-        self._naming = Naming(programs, self._tracker, cgroups, groups, lambda: self._observed)
+        shares = ShareReader(self._tracker.trees, self._roots.proc)
+        self._naming = Naming(
+            programs, self._tracker, cgroups, groups, shares, lambda: self._observed
+        )
         self.channels = (*_own_channels(), *self._displayed.channels)
         try:
             self._naming.start()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from reveal_contract.channels import Channel
+from reveal_contract.cpu_shares import CpuShares
 from reveal_contract.metric import Lane
 from reveal_contract.subjects import Identity
 
@@ -135,3 +136,12 @@ class SubjectSource(Protocol):
     @property
     def health_error(self) -> str:
         """One sentence while the subjects may be out of date, else empty."""
+
+
+@runtime_checkable
+class ShareSource(Protocol):
+    """A source that knows which CPU shares the subjects of its instances are entitled to."""
+
+    @property
+    def shares(self) -> CpuShares:
+        """The shares of those that are displayed."""

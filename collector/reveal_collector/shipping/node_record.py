@@ -14,8 +14,18 @@ from typing import Any
 from reveal_collector.shipping.resp import Command, RedisConnection, RedisError
 from reveal_collector.shipping.sinks import StatusProvider
 from reveal_contract.channels import ChannelTable
-from reveal_contract.names import FACTS, KEPT_SECONDS, STATUS, SUBJECTS, node_key, table_key
+from reveal_contract.names import (
+    CPU_SHARES,
+    FACTS,
+    KEPT_SECONDS,
+    STATUS,
+    SUBJECTS,
+    node_key,
+    table_key,
+)
 from reveal_contract.settings import CollectorSettings
+
+_OWN_FIELDS = (SUBJECTS, CPU_SHARES)  # parts of the status with a field of their own
 
 
 class NodeRecord:
@@ -27,7 +37,7 @@ class NodeRecord:
         # a table is not renewed after its last slice, which stays in the stream for a while
         self._table_seconds = 2 * settings.stream_seconds + settings.buffer_seconds
         self._table = b""  # key of the table that Redis knows
-        self._subjects = ""
+        self._written: dict[str, str] = {}  # fields as Redis knows them
         self._facts: bytes | None = None  # published last
         self._published = False  # a status
 
@@ -38,22 +48,22 @@ class NodeRecord:
 
     def reset(self) -> None:
         """Write everything again, as after an error: Redis may be another server."""
-        self._table, self._subjects, self._facts = b"", "", None
+        self._table, self._written, self._facts = b"", {}, None
         self._published = False
 
     def announce(self, table: ChannelTable, status: StatusProvider) -> None:
         """Write subjects and channel table before the first slice that refers to them."""
         if table.key == self._table:
             return
-        self._publish_subjects(status())
+        self._publish_fields(status())
         key = table_key(self._profile, table.key)
         self._connection.call(("SET", key, table.announcement(), "EX", self._table_seconds))
         self._table = table.key
 
     def publish(self, status: Mapping[str, Any], facts: bytes | None) -> None:
         """Write the status, and what changed; renew the time limits."""
-        self._publish_subjects(status)
-        row = json.dumps({name: value for name, value in status.items() if name != SUBJECTS})
+        self._publish_fields(status)
+        row = json.dumps({key: value for key, value in status.items() if key not in _OWN_FIELDS})
         added, *_, renewed = self._write(STATUS, row, self._renew_table())
         if facts is not None and facts is not self._facts:
             self._write(FACTS, facts)
@@ -61,21 +71,23 @@ class NodeRecord:
         if self._table and not renewed:  # Redis lost its data
             self.reset()
         elif added and self._published:  # somebody deleted the hash
-            self._subjects, self._facts = "", None
+            self._written, self._facts = {}, None
         self._published = True
 
     def withdraw(self) -> None:
         """Remove status and subjects: a collector of an earlier version may run here next."""
         with suppress(RedisError, OSError):
-            self._connection.call(("HDEL", self._key, STATUS, SUBJECTS))
+            self._connection.call(("HDEL", self._key, STATUS, *_OWN_FIELDS))
 
-    def _publish_subjects(self, status: Mapping[str, Any]) -> None:
-        """Publish the subjects if they changed."""
-        subjects = status.get(SUBJECTS, [])
-        text = json.dumps(subjects, separators=(",", ":"), ensure_ascii=False)
-        if text != self._subjects:
-            self._write(SUBJECTS, text)
-            self._subjects = text
+    def _publish_fields(self, status: Mapping[str, Any]) -> None:
+        """Publish subjects and CPU shares if they changed."""
+        for field in _OWN_FIELDS:
+            if field not in status:
+                continue
+            text = json.dumps(status[field], separators=(",", ":"), ensure_ascii=False)
+            if text != self._written.get(field):
+                self._write(field, text)
+                self._written[field] = text
 
     def _write(self, field: str, value: str | bytes, *more: Command) -> list[Any]:
         """Write a field; no end of this process leaves a key without a time limit (MULTI)."""

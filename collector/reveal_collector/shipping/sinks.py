@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from reveal_contract.channels import ChannelTable
+from reveal_contract.cpu_shares import EQUAL_SHARES
+from reveal_contract.names import CPU_SHARES, SUBJECTS
 from reveal_contract.recording import RecordingWriter
 
 log = logging.getLogger(__name__)
@@ -67,7 +69,7 @@ class Sink(Protocol):
 class RecordingSink:
     """Writes slices to a recording; drops those that cannot be written (full disk).
 
-    It writes the subjects as a note before the first slice that needs them.
+    It writes subjects and their CPU shares as notes before the first slice that needs them.
     """
 
     nonblocking = False
@@ -79,7 +81,7 @@ class RecordingSink:
         self._error = ""
         self._status: StatusProvider = dict
         self._table = b""
-        self._subjects: object = []
+        self._noted: dict[str, object] = {SUBJECTS: [], CPU_SHARES: EQUAL_SHARES.to_rows()}
 
     def start(self, status: StatusProvider) -> None:
         """Set the function that returns the subjects."""
@@ -106,10 +108,12 @@ class RecordingSink:
         if encoded.table.key == self._table and encoded.sequence % _SUBJECT_SLICES:
             return
         self._table = encoded.table.key
-        subjects = self._status().get("subjects", [])
-        if subjects != self._subjects:
-            self._writer.note({"node": encoded.node, "subjects": subjects})
-            self._subjects = subjects
+        status = self._status()
+        for field, noted in self._noted.items():
+            current = status.get(field, noted)
+            if current != noted:
+                self._writer.note({"node": encoded.node, field: current})
+                self._noted[field] = current
 
     def health(self) -> SinkHealth:
         """Return the counts and the current error."""

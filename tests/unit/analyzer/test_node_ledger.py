@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from reveal_analyzer.node import NodeAnalyzer
+from reveal_analyzer.node import Announced, NodeAnalyzer
 from reveal_contract import ledger
 from reveal_contract.channels import Channel, ChannelTable
+from reveal_contract.cpu_shares import CpuGroup, CpuMember, CpuShares
 from reveal_contract.finding import (
     Confidence,
     Finding,
@@ -35,6 +36,11 @@ class Story:
         self.node = ledger_node(JOB, HOG, BUILD)
         self.analyzer = NodeAnalyzer("n1", AnalyzerSettings(warmup_seconds=warmup))
         self.updates: list[tuple[int, FindingUpdate]] = []
+
+    def announce(self, shares: CpuShares) -> None:
+        """Announce shares before the first second."""
+        settings = AnalyzerSettings(warmup_seconds=60)
+        self.analyzer = NodeAnalyzer("n1", settings, announced=Announced(shares=lambda: shares))
 
     def run(
         self, seconds: int, times: Mapping[str, Times], changed: Mapping[str, float] | None = None
@@ -100,6 +106,23 @@ def test_it_needs_no_history() -> None:
     story.run(20, TAKEN, BUSY)
     assert names(story.of(FindingChange.OPENED)) == ["CPUTakenByNeighbor"]
     assert story.of(FindingChange.OPENED)[0][0] == 4
+
+
+def test_who_got_what_its_weight_gives_it_is_no_victim() -> None:
+    """A build of weight 1 beside a job of weight 4, on one CPU."""
+    groups = CpuGroup(JOB, weight=4096), CpuGroup(BUILD, weight=1024)
+    members = CpuMember(JOB, JOB, cpus="0"), CpuMember(BUILD, BUILD, cpus="0")
+    times = {
+        **QUIET,
+        JOB: Times(run=0.8, cpu={BUILD: 0.2}),
+        BUILD: Times(run=0.2, cpu={JOB: 0.8}, threads=6),
+    }
+    weighted, equal = Story(), Story()
+    weighted.announce(CpuShares(groups, members))
+    for story in (weighted, equal):
+        story.run(30, times, BUSY)
+    assert weighted.updates == []
+    assert names(equal.of(FindingChange.OPENED)) == ["CPUTakenByNeighbor"]
 
 
 def test_a_build_that_waits_for_itself_is_no_fault() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from reveal_analyzer.node import NodeAnalyzer
+from reveal_analyzer.node import Announced, NodeAnalyzer
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.finding import Finding, FindingChange, State
 from reveal_contract.kube.anomaly_report import Report
@@ -47,7 +47,7 @@ class ReportedNode:
     def __init__(self, table: ChannelTable = TABLE, pods: tuple[Identity, ...] = ()) -> None:
         self.node = Node(table)
         self.analysis = NodeAnalyzer(
-            "n1", AnalyzerSettings(warmup_seconds=60), subjects=lambda: pods
+            "n1", AnalyzerSettings(warmup_seconds=60), announced=Announced(lambda: pods)
         )
         self.api = StoreHarness()
         self.api.now = 0.0

@@ -10,6 +10,8 @@ from reveal_cli import recordings
 from reveal_cli.__main__ import main
 from reveal_cli.errors import ERROR, CliError
 from reveal_cli.recordings import Recording, Slices
+from reveal_contract.cpu_shares import EQUAL_SHARES, CpuGroup, CpuShares
+from reveal_contract.names import CPU_SHARES
 from reveal_contract.recording import RecordingWriter
 from reveal_contract.wire import encode, gauges
 from support.redis_streams import TABLE, message
@@ -35,6 +37,21 @@ def test_a_recording_without_a_name_is_read_back_and_leaves_no_file(
         assert [read.sequence for read, _ in slices] == [1, 2]
         assert slices.notes == [{"a": 1}]
         assert list(tmp_path.iterdir()) == []
+
+
+def test_the_cpu_shares_of_a_node_are_those_of_its_last_note(tmp_path: Path) -> None:
+    first, second = (CpuShares((CpuGroup("/a", weight=weight),)) for weight in (2.0, 4.0))
+    with Recording(tmp_path / "r.rvl") as recording:
+        for sequence, shares in enumerate((None, first, second)):
+            if shares is not None:
+                recording.note({"node": "n", CPU_SHARES: shares.to_rows()})
+                recording.note({"node": "other", CPU_SHARES: EQUAL_SHARES.to_rows()})
+            recording.message(wire(sequence), TABLE)
+    slices = Slices(tmp_path / "r.rvl")
+    assert [slices.shares("n") for _ in slices] == [EQUAL_SHARES, first, second]
+    slices.notes.append({"node": "n", CPU_SHARES: []})
+    with pytest.raises(CliError, match=r"r\.rvl: CPU shares: "):
+        slices.shares("n")
 
 
 def test_a_recording_without_a_name_has_a_limit_and_keeps_its_beginning(

@@ -8,8 +8,10 @@ import pytest
 
 from reveal_analyzer.derive.deriver import Deriver
 from reveal_analyzer.ledger.accounts import AccountReader
+from reveal_analyzer.ledger.entitlement import ShareTree
 from reveal_analyzer.ledger.losses import losses
 from reveal_contract import ledger
+from reveal_contract.cpu_shares import EQUAL_SHARES, CpuGroup, CpuMember, CpuShares
 from reveal_contract.ledger import Pair
 from support.ledger_node import Times, ledger_node, ledger_values
 
@@ -17,13 +19,18 @@ JOB, HOG, BUILD = "/job", "/hog", "/build"
 
 
 def found(
-    times: Mapping[str, Times], metric: str = ledger.LOST_CPU, cpus: float = 2
+    times: Mapping[str, Times],
+    metric: str = ledger.LOST_CPU,
+    cpus: float = 2,
+    shares: CpuShares = EQUAL_SHARES,
 ) -> dict[Pair, float]:
     node = ledger_node(*times)
     second = Deriver().second(node.slice(ledger_values(times)), node.table)
     accounts = AccountReader().read(second)
     assert accounts is not None
-    return {loss.pair: loss.share for loss in losses(accounts, cpus, 0.03)[metric]}
+    tree = ShareTree.of(accounts.layout.subjects, shares)
+    lost = losses(accounts, lambda desired: tree.entitled(desired, cpus), 0.03)
+    return {loss.pair: loss.share for loss in lost[metric]}
 
 
 def test_the_share_is_of_the_time_that_the_victim_desired() -> None:
@@ -83,3 +90,35 @@ def test_who_ran_no_more_than_its_share_is_not_to_blame_beside_who_did() -> None
 def test_two_that_are_bound_to_a_single_cpu_take_from_each_other() -> None:
     times = {JOB: Times(run=0.5, cpu={HOG: 0.5}), HOG: Times(run=0.5, cpu={JOB: 0.5})}
     assert found(times).keys() == {Pair(JOB, HOG), Pair(HOG, JOB)}
+
+
+def on_cpu_0(job: float, hog: float) -> CpuShares:
+    """Return two groups with these weights, bound to the first CPU."""
+    groups = CpuGroup(JOB, weight=job), CpuGroup(HOG, weight=hog)
+    return CpuShares(groups, (CpuMember(JOB, JOB, cpus="0"), CpuMember(HOG, HOG, cpus="0")))
+
+
+def test_who_got_the_little_that_its_weight_gives_it_is_no_victim() -> None:
+    times = {JOB: Times(run=0.2, cpu={HOG: 0.8}), HOG: Times(run=0.8, cpu={JOB: 0.2})}
+    assert found(times, shares=on_cpu_0(1024, 4096)) == {}
+
+
+def test_who_got_less_than_its_weight_gives_it_is_a_victim() -> None:
+    times = {JOB: Times(run=0.2, cpu={HOG: 0.8}), HOG: Times(run=0.8, cpu={JOB: 0.2})}
+    assert found(times, shares=on_cpu_0(4096, 1024)).keys() == {Pair(JOB, HOG)}
+
+
+def test_a_niced_build_is_no_victim_of_a_job_but_can_be_its_culprit() -> None:
+    niced = CpuShares((), (CpuMember(BUILD, weight=15),))
+    waits = {
+        JOB: Times(run=1.9, threads=2),
+        BUILD: Times(run=0.1, cpu={JOB: 1.9}, threads=2),
+    }
+    takes = {
+        JOB: Times(run=1.0, cpu={BUILD: 1.0}, threads=2),
+        BUILD: Times(run=1.0, cpu={JOB: 1.0}, threads=2),
+    }
+    assert found(waits, shares=niced) == {}
+    assert found(takes, shares=niced).keys() == {Pair(JOB, BUILD)}
+    assert found(takes) == {}
+    assert found(waits).keys() == {Pair(BUILD, JOB)}
