@@ -19,7 +19,7 @@ from reveal_collector.ledger.names import hierarchy_of
 from reveal_collector.ledger.programs import Extent, Programs, State, Totals
 from reveal_collector.readers.source import Roots
 from reveal_collector.subjects.cgroup_files import hierarchies
-from support.ledger_host import bpf_descriptors, why_not
+from support.ledger_host import bpf_descriptors, is_removed, why_not
 from support.polling import wait_until
 
 ROOTS = Roots()
@@ -66,15 +66,7 @@ class Subject:
             process.kill()
             process.wait()
         for folder in self.folders:
-            wait_until(lambda folder=folder: _removed(folder))
-
-
-def _removed(folder: Path) -> bool:
-    try:
-        folder.rmdir()
-    except OSError:
-        return False
-    return True
+            wait_until(lambda folder=folder: is_removed(folder))
 
 
 class Live:
@@ -247,7 +239,7 @@ def test_a_child_cgroup_belongs_to_its_subject(live: Live) -> None:
     assert spent(live.read(), live.a, State.RUN) > 0.01
     process.kill()
     process.wait()
-    wait_until(lambda: _removed(inner))
+    wait_until(lambda: is_removed(inner))
 
 
 def test_a_quota_is_not_a_neighbor(live: Live) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,13 +12,14 @@ import pytest
 
 from reveal_collector.kernel_interfaces.errors import LayoutChanged, Unsupported
 from reveal_collector.ledger.guard import CostGuard
+from reveal_collector.ledger.names import hierarchy_of
 from reveal_collector.ledger.source import Ledger
 from reveal_collector.readers.source import Roots
 from reveal_collector.subjects.cgroup_files import hierarchies
 from reveal_collector.subjects.tracker import SubjectSelection, SubjectTracker
 from reveal_contract import ledger
 from reveal_contract.ledger import adds_up
-from support.ledger_host import bpf_descriptors, is_in_root_cgroup, why_not
+from support.ledger_host import bpf_descriptors, is_in_root_cgroup, is_removed, why_not
 from support.polling import wait_until
 
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not() or "runs here")
@@ -88,6 +90,57 @@ def _value(row: Row, metric: str, name: str) -> float:
     value = row[f"{metric}{{{name}}}"]
     assert value is not None
     return value
+
+
+@pytest.fixture
+def cgroup() -> Iterator[Path]:
+    """A cgroup that nobody knows yet, to be made by the test; its path below the hierarchies."""
+    path = Path(f"reveal-ledger-source-{os.getpid()}")
+    yield path
+    for tree in cgroup_trees():
+        if (tree / path).exists():
+            wait_until(lambda folder=tree / path: is_removed(folder))
+
+
+def cgroup_trees() -> list[Path]:
+    trees = hierarchies(Roots().cgroup)
+    _, tree = hierarchy_of(trees)
+    return list(dict.fromkeys(each for each in (tree, trees.get("cpu")) if each is not None))
+
+
+def start_in(path: Path, *command: str) -> subprocess.Popen[bytes]:
+    """Start a command in a new cgroup."""
+    for tree in cgroup_trees():
+        (tree / path).mkdir()
+
+    def enter() -> None:
+        for tree in cgroup_trees():
+            (tree / path / "cgroup.procs").write_text(str(os.getpid()))
+
+    return subprocess.Popen(command, preexec_fn=enter)  # noqa: PLW1509 - one thread
+
+
+def test_a_new_cgroup_is_named_immediately_and_with_its_shares(
+    cgroup: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its slot does not wait for the pass of the next second, which never comes here."""
+    monkeypatch.setattr("reveal_collector.ledger.naming._PERIOD_S", 3600.0)
+    source = new_source()
+    source.open()
+    process: subprocess.Popen[bytes] | None = None
+    try:
+        read(source)
+        process = start_in(cgroup, "/bin/sleep", "100")
+        wait_until(lambda: f"ledger.run{{/{cgroup}}}" in read(source))
+        members = {member.subject: member for member in source.shares.members}
+        has_weight = any((tree / cgroup / "cpu.shares").exists() for tree in cgroup_trees())
+        has_weight |= any((tree / cgroup / "cpu.weight").exists() for tree in cgroup_trees())
+        assert members[f"/{cgroup}"].group == (f"/{cgroup}" if has_weight else "")
+    finally:
+        source.close()
+        if process is not None:
+            process.kill()
+            process.wait()
 
 
 def test_the_tier_in_force_is_a_column(source: Ledger) -> None:

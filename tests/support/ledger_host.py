@@ -46,3 +46,12 @@ def bpf_descriptors() -> int:
         except OSError:
             continue
     return found
+
+
+def is_removed(folder: Path) -> bool:
+    """Remove a cgroup; return whether that was possible: its processes may still be ending."""
+    try:
+        folder.rmdir()
+    except OSError:
+        return False
+    return True

@@ -31,9 +31,9 @@ class Observed:
 
 
 class Naming:
-    """Names the keys of threads once a second; ``table`` has the result.
+    """Names the keys of threads once a second, and at once when there are new cgroups.
 
-    ``shares`` has what the subjects in the matrix are entitled to.
+    ``table`` has the result, and ``shares`` has what the subjects in the matrix are entitled to.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Naming:
         self.folded = 0  # subjects above NAMED_SHARE of a CPU that have no name, or no index
         self._programs, self._tracker = programs, tracker
         self._cgroups, self._groups, self._observed = cgroups, groups, observed
-        self._stopping = threading.Event()
+        self._stopping, self._has_new = threading.Event(), threading.Event()
         self._passed_ns = time.monotonic_ns()
         self._looked_s = time.monotonic()
         self._must_look = False
@@ -58,12 +58,15 @@ class Naming:
     def start(self) -> None:
         """Make the first pass, then one each second in a thread."""
         self.update()
+        self._tracker.on_found = self._has_new.set
         self._thread = threading.Thread(target=self._run, name="reveal-ledger", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
         """Stop the thread."""
+        self._tracker.on_found = None
         self._stopping.set()
+        self._has_new.set()
         if self._thread is not None:
             self._thread.join(1.0)
             self._thread = None
@@ -116,7 +119,11 @@ class Naming:
         return without_name + without_index
 
     def _run(self) -> None:
-        while not self._stopping.wait(_PERIOD_S):
+        while True:
+            self._has_new.wait(_PERIOD_S)
+            self._has_new.clear()
+            if self._stopping.is_set():
+                return
             try:
                 self.update()
             except Exception:  # a defect must not end the thread: the next pass may succeed

@@ -135,6 +135,7 @@ class SubjectTracker:
     ) -> None:
         self.current: tuple[CgroupSubject, ...] = ()
         self.on_change: Callable[[], None] | None = None  # called after ``current`` is replaced
+        self.on_found: Callable[[], None] | None = None  # called when ``candidates`` has new ones
         self.identities: tuple[Identity, ...] = ()
         self.candidates: tuple[Candidate, ...] = ()  # also those not selected; busiest first
         self.pods: PodSource = pods or NoPods()
@@ -196,11 +197,12 @@ class SubjectTracker:
         self._note_creation(found, now)
         candidates = self._find_candidates(found, now)
         uses = self._cpu_use(candidates, now)
-        self.candidates = tuple(
-            sorted(candidates.values(), key=lambda each: -uses[each.subject.path])
-        )
-        busiest = self._selection.update(uses, now)
-        selected = [candidates[path] for path in sorted(busiest)]
+        known = {each.subject for each in self.candidates}
+        ranked = sorted(candidates.values(), key=lambda each: -uses[each.subject.path])
+        self.candidates = tuple(ranked)
+        if self.on_found and any(each.subject not in known for each in self.candidates):
+            self.on_found()
+        selected = [candidates[path] for path in sorted(self._selection.update(uses, now))]
         self._replace_current([candidate.subject for candidate in selected], now)
         self.identities = updated_identities(
             self.identities, [candidate.identity for candidate in selected], time.time_ns()

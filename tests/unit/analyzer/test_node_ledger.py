@@ -120,7 +120,7 @@ def test_who_got_what_its_weight_gives_it_is_no_victim() -> None:
     weighted, equal = Story(), Story()
     weighted.announce(CpuShares(groups, members))
     for story in (weighted, equal):
-        story.run(30, times, BUSY)
+        story.run(30, times)
     assert weighted.updates == []
     assert names(equal.of(FindingChange.OPENED)) == ["CPUTakenByNeighbor"]
 

@@ -95,7 +95,7 @@ def test_a_host_without_cgroups_has_no_groups() -> None:
 
 
 def proc(tmp_path: Path, nice: int, policy: int = 0, autogroups: str = "1") -> Path:
-    stat = STAT.format(nice=nice, policy=policy, rest=" 0" * 16)
+    stat = STAT.format(nice=nice, policy=policy, rest=" 0" * 15)
     return put(
         tmp_path,
         {
@@ -132,7 +132,7 @@ def test_weights_of_nice_values_are_those_of_the_kernel(nice: int, kernel: int) 
     assert nice_weight(nice) == pytest.approx(kernel, rel=0.02)
 
 
-def test_new_subjects_are_read_at_once_and_all_after_ten_seconds(unified: Path) -> None:
+def test_new_subjects_are_read_immediately_and_all_after_ten_seconds(unified: Path) -> None:
     reader = ShareReader({"unified": unified}, unified)
     a, b = (Slot(name, 3, 3, frozenset()) for name in ("a", "b"))
     reader.update([a], {"a": "/kubepods"}, 100.0)

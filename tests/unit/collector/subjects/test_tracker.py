@@ -34,3 +34,21 @@ def test_the_busiest_are_selected_and_similar_cgroups_do_not_alternate(tmp_path:
         uses = {"a": 0.5, "b": 0.4, "c": 0.7} if walks % 2 else {"a": 0.5, "b": 0.6, "c": 0.3}
         assert walk_after(30.0 * walks, **uses) == ["/a", "/b"]
     assert walk_after(600.0, a=0.5, b=0.1, c=4.0) == ["/a", "/c"]
+
+
+def test_new_cgroups_are_announced_also_those_that_are_not_selected(
+    tmp_path: Path,
+) -> None:
+    calls: list[int] = []
+    add(tmp_path, "a")
+    found = SubjectTracker(hierarchies(tmp_path), SubjectSelection(limit=1))
+    found.update(0.0)
+    found.on_found = lambda: calls.append(len(found.candidates))
+    found.update(1.0)
+    assert calls == []
+    add(tmp_path, "b")
+    found.update(2.0)
+    assert calls == [2]
+    (tmp_path / "b" / "cgroup.procs").write_text("")
+    found.update(100.0)
+    assert (len(found.candidates), calls) == (1, [2])
