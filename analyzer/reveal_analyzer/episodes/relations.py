@@ -151,7 +151,9 @@ class Relations:
             return Relation.SYMPTOM if is_symptom else Relation.NONE
         age_s = known.case.age_s(now_ns)
         if any(rule.explains(cause) for cause in known.rules):
-            return Relation.SAME if age_s <= _CAUSE_DELAY_S else Relation.NONE
+            # the ledger sees its beginning: what began earlier is no effect of it
+            is_late = rule.is_measured and not _began_together(new.case, known.case)
+            return Relation.NONE if is_late or age_s > _CAUSE_DELAY_S else Relation.SAME
         if _is_same_harm(new, known):  # by nobody else
             return Relation.SAME
         if not _is_sign_of_onset(new, known, age_s):

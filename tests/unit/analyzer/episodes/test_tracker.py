@@ -289,6 +289,20 @@ def test_what_the_ledger_measures_names_a_score_that_began_with_it() -> None:
     assert apart.changes_of(FindingChange.OPENED) == [(4, CPU), (13, CPU)]
 
 
+def test_what_the_ledger_measures_later_does_not_explain_what_was_there() -> None:
+    """Loss can be an effect of taken time: not if it began first."""
+    taken = SignatureMatch(RULES["CPUTakenByNeighbor"], (), "a", 5e8, (Harmed("b", 0.4),))
+    loss_first, together = Clock(RULES.values()), Clock(RULES.values())
+    loss_first.run(10, sustained=[LOSS])
+    changes = loss_first.run(20, sustained=[LOSS, taken])
+    assert [(change, case.rules) for change, case in changes] == [
+        (FindingChange.OPENED, {"CPUTakenByNeighbor"})
+    ]
+    together.run(3, sustained=[LOSS])
+    together.run(20, sustained=[LOSS, taken])
+    assert together.changes_of(FindingChange.OPENED) == [(0, NETWORK)]
+
+
 def test_a_symptom_follows_its_cause_within_seconds() -> None:
     throttled = SignatureMatch(RULES["CPUQuotaThrottling"], (), "a", 5e8)
     loss = match_of("PacketLoss", RETRANSMITTED)
