@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from reveal_collector.kernel_interfaces.errors import LayoutChanged, Unsupported
-from reveal_collector.ledger.guard import CostGuard
+from reveal_collector.ledger.guard import CostGuard, Pause
 from reveal_collector.ledger.names import hierarchy_of
 from reveal_collector.ledger.source import Ledger
 from reveal_collector.readers.source import Roots
@@ -27,10 +28,17 @@ pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not() or "runs here"
 Row = dict[str, float | None]
 
 
-def new_source(limit: float = 0.5) -> Ledger:
-    roots = Roots()
+def new_source(*limits: float, pause_s: float = 600) -> Ledger:
+    """Return a source whose programs have these limits, one each time they are loaded."""
+    roots, limit = Roots(), iter(limits)
     tracker = SubjectTracker(hierarchies(roots.cgroup), SubjectSelection())
-    return Ledger(roots, tracker, lambda group: None, lambda cpus: CostGuard(cpus, limit, 1))
+    return Ledger(
+        roots,
+        tracker,
+        lambda group: None,
+        lambda cpus: CostGuard(cpus, next(limit, 0.5), 1),
+        lambda: Pause(pause_s),
+    )
 
 
 @pytest.fixture
@@ -132,10 +140,13 @@ def test_a_new_cgroup_is_named_immediately_and_with_its_shares(
         read(source)
         process = start_in(cgroup, "/bin/sleep", "100")
         wait_until(lambda: f"ledger.run{{/{cgroup}}}" in read(source))
+        name = f"/{cgroup}"
+        # the same pass reads its share, after the slot
+        wait_until(lambda: name in {member.subject for member in source.shares.members})
         members = {member.subject: member for member in source.shares.members}
         has_weight = any((tree / cgroup / "cpu.shares").exists() for tree in cgroup_trees())
         has_weight |= any((tree / cgroup / "cpu.weight").exists() for tree in cgroup_trees())
-        assert members[f"/{cgroup}"].group == (f"/{cgroup}" if has_weight else "")
+        assert members[name].group == (name if has_weight else "")
     finally:
         source.close()
         if process is not None:
@@ -157,15 +168,35 @@ def test_a_source_can_be_opened_again(source: Ledger) -> None:
 
 
 def test_programs_that_cost_too_much_are_detached() -> None:
-    source = new_source(limit=0.0)
+    source = new_source(0.0)
     source.open()
     try:
         wait_until(lambda: read(source) and source.degraded)
-        assert "the lost-time ledger is off: it took" in source.degraded[0]
+        assert "the lost-time ledger is off for 600 s: it took" in source.degraded[0]
         assert bpf_descriptors() == 0
         assert set(read(source).values()) == {None}
     finally:
         source.close()
+
+
+def test_they_are_attached_again_after_a_pause() -> None:
+    source = new_source(0.0, pause_s=0.01)
+    source.open()
+    try:
+        wait_until(lambda: read(source) and source.degraded)
+        wait_until(lambda: read(source)["ledger.run{kernel}"] is not None)
+        assert source.degraded == ()
+    finally:
+        source.close()
+    assert bpf_descriptors() == 0
+
+
+def test_a_pause_ends_with_its_source() -> None:
+    source = new_source(0.0)
+    source.open()
+    wait_until(lambda: read(source) and source.degraded)
+    source.close()
+    assert not [each for each in threading.enumerate() if each.name == "reveal-reload"]
 
 
 def test_without_subjects_there_is_no_ledger() -> None:

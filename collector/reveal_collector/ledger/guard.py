@@ -1,4 +1,4 @@
-"""Budget of the ledger's programs: more than 1 % of the host is too much."""
+"""Budget of the ledger's programs: more than 1 % of the host is too much for now."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from reveal_contract.time_units import NS_PER_SECOND
 
 LIMIT = 0.01  # of the CPU time of the host
 _WINDOW_NS = 10 * NS_PER_SECOND
+SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 60.0, 1800.0
 
 
 class CostGuard:
@@ -29,3 +30,19 @@ class CostGuard:
             return False
         self.share = (cost_ns - readings[0][1]) / elapsed / self._cpus
         return self.share > self._limit
+
+
+class Pause:
+    """How long the programs stay away each time they cost too much: longer if that repeats."""
+
+    def __init__(self, shortest_s: float = SHORTEST_PAUSE_S) -> None:
+        self._shortest_s = self._next_s = shortest_s
+        self._ended_s: float | None = None
+
+    def begin(self, now_s: float) -> float:
+        """Return the length of a pause that begins now, in seconds."""
+        if self._ended_s is not None and now_s - self._ended_s > LONGEST_PAUSE_S:
+            self._next_s = self._shortest_s
+        length_s, self._next_s = self._next_s, min(2 * self._next_s, LONGEST_PAUSE_S)
+        self._ended_s = now_s + length_s
+        return length_s

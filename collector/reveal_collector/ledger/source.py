@@ -5,17 +5,19 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from reveal_collector import native
 from reveal_collector.devices.cpu_topology import cpu_list
 from reveal_collector.kernel_interfaces.errors import LayoutChanged, Unsupported
-from reveal_collector.ledger.accounts import FIXED, Interval, is_plausible
 from reveal_collector.ledger.channels import DisplayedSubjects
-from reveal_collector.ledger.guard import LIMIT, CostGuard
+from reveal_collector.ledger.counting import Counting
+from reveal_collector.ledger.guard import LIMIT, CostGuard, Pause
 from reveal_collector.ledger.names import CgroupKeys, GroupKeys, GroupName, ProcessNames
-from reveal_collector.ledger.naming import Naming, Observed
+from reveal_collector.ledger.naming import Naming
 from reveal_collector.ledger.permits import check_host, refusal, sees_host_pids
-from reveal_collector.ledger.programs import Extent, Programs, Totals
+from reveal_collector.ledger.programs import Programs
+from reveal_collector.ledger.reload import Reload
 from reveal_collector.ledger.shares import ShareReader
 from reveal_collector.readers.source import Roots
 from reveal_collector.readers.textfile import channel
@@ -35,8 +37,8 @@ _OWN = {ledger.TIER: 1.0, ledger.MISSED: 1.0, ledger.FOLDED: 1.0, ledger.COST: R
 class Ledger:
     """Parts of the time of subjects, and pairs of who lost time to whom, once a second.
 
-    BPF programs count.  They are detached when this is closed, when the process ends, and when
-    they cost more than 1 % of the host.
+    BPF programs count.  They are detached when this is closed, when the process ends, and for a
+    while when they cost more than 1 % of the host.
     """
 
     name, lane = ledger.SOURCE, Lane.SLOW
@@ -48,16 +50,16 @@ class Ledger:
         tracker: SubjectTracker,
         group_name: GroupName,
         guard: Callable[[int], CostGuard] = CostGuard,
+        pause: Callable[[], Pause] = Pause,
     ) -> None:
         self.channels: tuple[Channel, ...] = ()
         self.degraded: Sequence[str] = ()
         self._roots, self._tracker, self._group_name = roots, tracker, group_name
-        self._programs: Programs | None = None
-        self._naming: Naming | None = None
+        self._new_guard, self._new_pause = guard, pause
+        self._counting: Counting | None = None
+        self._reload: Reload | None = None
+        self._pause = pause()
         self._displayed = DisplayedSubjects()
-        self._new_guard, self._guard = guard, guard(1)
-        self._observed = Observed()
-        self._last: Totals | None = None
         self._has_unread_pass = False
 
     @property
@@ -74,13 +76,27 @@ class Ledger:
     @property
     def shares(self) -> CpuShares:
         """What the displayed subjects are entitled to."""
-        naming = self._naming
-        return EQUAL_SHARES if naming is None else naming.shares.of(self._displayed.names)
+        counting = self._counting
+        if counting is None:
+            return EQUAL_SHARES
+        return counting.naming.shares.of(self._displayed.names)
 
     def open(self) -> None:
         """Load and attach the programs; raises ``Unsupported`` where the host does not permit."""
         if not self._tracker.selection.limit:
             raise Unsupported("maxSubjects is 0: no subject is counted separately")
+        self._displayed, self._pause = DisplayedSubjects(), self._new_pause()
+        self.degraded = ()
+        self._tracker.start()
+        try:
+            self._counting = self._load()
+        except Unsupported:
+            self._tracker.stop()
+            raise
+        self.channels = (*_own_channels(), *self._displayed.channels)
+
+    def _load(self) -> Counting:
+        """Return programs that are loaded and attached; raises ``Unsupported``."""
         library = check_host(self._roots, native.load().library)
         cpus = 1 + max(cpu_list((self._roots.sys / "devices/system/cpu/possible").read_text()))
         cgroups = CgroupKeys(self._tracker.trees)
@@ -88,24 +104,17 @@ class Ledger:
             programs = Programs(library, cpus, cgroups.hierarchy, cgroups.root)
         except OSError as error:
             raise refusal(error) from None
-        self._programs = programs
-        self._tracker.start()
-        self._displayed, self._guard = DisplayedSubjects(), self._new_guard(cpus)
-        self.degraded = ()
-        self._observed, self._last = Observed(), None
         names = ProcessNames(self._roots.proc, self._group_name)
         groups = GroupKeys(names) if sees_host_pids(self._roots.proc) else None
         shares = ShareReader(self._tracker.trees, self._roots.proc)
-        self._naming = Naming(
-            programs, self._tracker, cgroups, groups, shares, lambda: self._observed
-        )
-        self.channels = (*_own_channels(), *self._displayed.channels)
+        naming = partial(Naming, programs, self._tracker, cgroups, groups, shares)
+        counting = Counting(programs, naming, self._new_guard(cpus))
         try:
-            self._naming.start()
-            programs.attach()
+            counting.start()
         except OSError as error:
-            self.close()
+            counting.stop()
             raise refusal(error) from None
+        return counting
 
     def read(self) -> Sequence[int | None]:
         """Return the counters; none in a second whose totals cannot be read."""
@@ -121,56 +130,53 @@ class Ledger:
 
     def close(self) -> None:
         """Detach the programs."""
-        if self._naming is not None:
-            self._naming.stop()
+        if self._counting is not None or self._reload is not None:
             self._tracker.stop()
-        if self._programs is not None:
-            self._programs.close()
-        self._naming = self._programs = None
+        for each in (self._counting, self._reload):
+            if each is not None:
+                each.stop()
+        self._counting = self._reload = None
         self.channels, self._has_unread_pass = (), False
 
     def _advance(self) -> bool:
         """Account what happened since the last reading; return whether there are values."""
-        if self._programs is None or self._naming is None:
+        if self._reload is not None:
+            self._resume(self._reload)
+        if self._counting is None:
             return False
-        # those of before the reading: a slot of a later one may not be in the extent
-        slots, extent = self._naming.table.current, Extent(*self._naming.table.extent)
-        try:
-            totals = self._programs.read(extent)
-        except BlockingIOError:
-            return False
-        before, everybody = self._last, (*FIXED, *slots)
-        if before is not None and not is_plausible(before, totals, everybody):
-            log.debug("the totals of the ledger are implausible")
-            return False
-        self._last = totals
-        if before is not None:
-            self._displayed.update(Interval(before, totals, slots), slots, time.monotonic())
-        self._observed = Observed(totals, self._displayed.uses)
-        if self._guard.is_exceeded(totals.now, totals.cost):
-            self._detach()
-        return before is not None
+        has_values = self._counting.advance(self._displayed)
+        if self._counting.is_too_costly:
+            self._detach(self._counting)
+        return has_values
 
-    def _detach(self) -> None:
-        """Stop to count, as it costs too much; the columns stay, without values."""
+    def _detach(self, counting: Counting) -> None:
+        """Stop to count for a while, as it costs too much; the columns stay, without values."""
+        counting.stop()
+        self._counting = None
+        seconds = self._pause.begin(time.monotonic())
         text = (
-            f"the lost-time ledger is off: it took {self._guard.share:.1%} of the CPUs, "
-            f"more than {LIMIT:.0%}"
+            f"the lost-time ledger is off for {seconds:.0f} s: it took {counting.share:.1%} of the "
+            f"CPUs, more than {LIMIT:.0%}"
         )
         log.warning("%s", text)
         self.degraded = (text,)
-        if self._naming is not None:
-            self._naming.stop()
-        if self._programs is not None:
-            self._programs.close()
-        self._programs = None
+        self._reload = Reload(seconds, self._load)
+
+    def _resume(self, reload: Reload) -> None:
+        """Count again once the pause is over and the programs are loaded."""
+        self._counting = reload.take()
+        if self._counting is not None:
+            self._reload, self.degraded = None, ()
+            log.info("the lost-time ledger is on again")
+        elif reload.has_failed:
+            self._reload = Reload(self._pause.begin(time.monotonic()), self._load)
 
     def _own_values(self) -> list[int | None]:
-        if self._programs is None or self._naming is None or self._last is None:
+        counting = self._counting
+        if counting is None or counting.last is None:
             return [None] * len(_OWN)
-        return [
-            Tier.BPF, self._last.missed, self._naming.folded, self._last.cost // RESOLUTION_NS
-        ]  # fmt: skip
+        cost = counting.last.cost // RESOLUTION_NS
+        return [Tier.BPF, counting.last.missed, counting.naming.folded, cost]
 
 
 def _own_channels() -> tuple[Channel, ...]:

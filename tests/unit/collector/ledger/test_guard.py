@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reveal_collector.ledger.guard import CostGuard
+from reveal_collector.ledger.guard import LONGEST_PAUSE_S, CostGuard, Pause
 
 SECOND = 1_000_000_000
 
@@ -28,3 +28,12 @@ def test_the_limit_is_a_share_of_all_cpus() -> None:
 
 def test_a_burst_of_a_second_is_not() -> None:
     assert not any(exceeded(1, ([0.001] * 9 + [0.08]) * 4))
+
+
+def test_pauses_double_while_the_cost_returns() -> None:
+    pause, now, lengths = Pause(), 0.0, []
+    for _ in range(8):
+        lengths.append(pause.begin(now))
+        now += lengths[-1] + 30
+    assert lengths == [60, 120, 240, 480, 960, 1800, 1800, 1800]
+    assert pause.begin(now + LONGEST_PAUSE_S) == 60
