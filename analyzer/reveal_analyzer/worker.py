@@ -26,7 +26,8 @@ from reveal_analyzer.state.checkpoints import INTERVAL_S, Checkpoints, first_sav
 from reveal_analyzer.state.codec import Position, SectionPath
 from reveal_analyzer.state.tree import StateTree, section
 from reveal_analyzer.stream.gc_control import GarbageControl
-from reveal_analyzer.stream.reader import Received, StreamReader
+from reveal_analyzer.stream.reader import StreamReader
+from reveal_analyzer.stream.received import Received
 from reveal_analyzer.telemetry.snapshot import SILENT_SECONDS, NodeSnapshot, Snapshot
 from reveal_contract.channels import ChannelTable
 from reveal_contract.finding import FindingChange, FindingUpdate

@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from reveal_analyzer.ledger.lost_time import LostTime
     from reveal_analyzer.node import NodeAnalyzer
     from reveal_analyzer.state.codec import SavedState
-    from reveal_analyzer.stream.reader import Received, StreamReader
+    from reveal_analyzer.stream.reader import StreamReader
+    from reveal_analyzer.stream.received import Received
     from reveal_cli.broker import Broker
     from reveal_cli.recordings import Recorder
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import queue
 import threading
 import time
@@ -16,6 +15,7 @@ from reveal_collector.facts.device_queries import queries_for
 from reveal_collector.facts.inventory import FactsReader
 from reveal_collector.facts.publisher import FactsPublisher
 from reveal_collector.kernel_interfaces.scheduling import prefer_real_time, raise_file_limit
+from reveal_collector.readers.boot_id import boot_id
 from reveal_collector.readers.opening import Opening
 from reveal_collector.readers.raw_slice import RawSlice, SliceOrigin
 from reveal_collector.readers.source import (
@@ -23,13 +23,11 @@ from reveal_collector.readers.source import (
     AdaptiveSource,
     DriverSource,
     PausableSource,
-    Roots,
     ShareSource,
     Source,
     SubjectSource,
     ThrottledSource,
 )
-from reveal_collector.readers.sysfs_attributes import read_text
 from reveal_collector.registry import MissingSource
 from reveal_collector.sampling.cpu_budget import CpuBudget, SourceCost
 from reveal_collector.sampling.feed import Feed
@@ -391,16 +389,3 @@ def _is_up(feed: Feed, now_ns: int) -> bool:
 
 def _scope(feed: Feed) -> Scope:
     return find(feed.table_columns[0].metric).scope if feed.table_columns else Scope.NODE
-
-
-def boot_id(roots: Roots) -> bytes:
-    """Return 16 bytes that change with every boot (proc(5), random/boot_id).
-
-    They are random where the kernel does not provide them.
-    """
-    try:
-        text = read_text(roots.proc / "sys/kernel/random/boot_id")
-        known = bytes.fromhex(text.replace("-", ""))
-    except ValueError:
-        known = b""
-    return known if len(known) == 16 else os.urandom(16)

@@ -21,8 +21,9 @@ import pytest
 import redis
 
 from reveal_collector import registry
-from reveal_collector.collector import Collector, boot_id
+from reveal_collector.collector import Collector
 from reveal_collector.command import main
+from reveal_collector.readers.boot_id import boot_id
 from reveal_collector.readers.source import Roots
 from reveal_collector.registry import MissingSource, probe_all
 from reveal_collector.shipping.node_record import NodeRecord

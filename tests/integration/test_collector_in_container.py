@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from reveal_collector.collector import boot_id
+from reveal_collector.readers.boot_id import boot_id
 from reveal_collector.readers.source import Roots
 from reveal_contract.catalogue import find
 from reveal_contract.runtime.liveness import ALIVE_FILE, READY_FILE

@@ -12,7 +12,8 @@ import numpy as np
 import redis
 
 from reveal_analyzer.stream.leases import LeaseTiming
-from reveal_analyzer.stream.reader import Received, StreamReader
+from reveal_analyzer.stream.reader import StreamReader
+from reveal_analyzer.stream.received import Received
 from reveal_contract import names, wire
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind, Lane

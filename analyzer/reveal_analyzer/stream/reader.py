@@ -11,8 +11,8 @@ import logging
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
-from typing import NamedTuple, Protocol
+from dataclasses import asdict
+from typing import Protocol
 
 from reveal_analyzer.state.store import NodeStateStore, positions_of
 from reveal_analyzer.stream.acknowledgements import Acknowledgements
@@ -27,6 +27,7 @@ from reveal_analyzer.stream.consumer import (
 )
 from reveal_analyzer.stream.leases import Leases, LeaseTiming
 from reveal_analyzer.stream.poll_schedule import PollSchedule
+from reveal_analyzer.stream.received import Received, StreamCounts
 from reveal_analyzer.stream.redis_connection import OUTAGE, RedisConnection, connect
 from reveal_analyzer.stream.refusals import RefusalLog
 from reveal_analyzer.stream.sequence import NodeSequence, SlicePosition
@@ -35,7 +36,6 @@ from reveal_analyzer.stream.trimmed import Gap, TrimmedSpans
 from reveal_analyzer.stream.upkeep import StreamUpkeep
 from reveal_analyzer.telemetry.node_records import node_shares, node_subjects
 from reveal_contract import wire
-from reveal_contract.channels import ChannelTable
 from reveal_contract.cpu_shares import EQUAL_SHARES, CpuShares
 from reveal_contract.names import FIELD_DATA, shard
 from reveal_contract.subjects import Identity
@@ -57,37 +57,6 @@ class StreamSettings(Protocol):
 
     @property
     def profile(self) -> str: ...
-
-
-class Received(NamedTuple):
-    """One slice of one node.
-
-    ``gap`` is the number of slices missing before it.  ``restarted``: the node booted, or its
-    collector restarted, since the slice before.  ``history``: the last owner of the shard analyzed
-    it; it only fills the windows, and nothing of it may be reported.
-    """
-
-    node: str
-    message: wire.Message
-    table: ChannelTable
-    data: bytes
-    id: bytes
-    shard: int
-    gap: int = 0
-    restarted: bool = False
-    history: bool = False
-
-
-@dataclass
-class StreamCounts:
-    """Counts since the reader started."""
-
-    received: int = 0
-    missing: int = 0  # never arrived
-    repeated: int = 0
-    restarts: int = 0
-    refused: int = 0  # not decodable, or its table was never announced
-    trimmed: int = 0  # removed from the stream before they were read or acknowledged
 
 
 class StreamReader:

@@ -2,146 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-
-import numpy as np
-
-from reveal_analyzer.arrays import Floats, Floats32, Indices
-from reveal_analyzer.derive.columns import column_plan
-from reveal_analyzer.episodes.attribution import EpisodeRecord
 from reveal_analyzer.episodes.case import Case
-from reveal_analyzer.episodes.case_scores import CaseScores
-from reveal_analyzer.episodes.episode import SecondVerdict
 from reveal_analyzer.episodes.relations import Relations
-from reveal_analyzer.episodes.trace import ObservedSecond
-from reveal_analyzer.episodes.tracker import CaseChange, CaseTracker
-from reveal_analyzer.hypotheses.loader import load
-from reveal_analyzer.hypotheses.model import HypothesisRule
-from reveal_analyzer.hypotheses.signature_matcher import Harmed, SignatureMatch
-from reveal_analyzer.live.reference import ColumnReference
-from reveal_analyzer.subjects.history import SubjectHistory
-from reveal_contract.channels import Channel, ChannelTable
-from reveal_contract.finding import FindingChange, Resolution, State
-from reveal_contract.metric import Kind, Subsystem
+from reveal_analyzer.hypotheses.signature_matcher import SignatureMatch
+from reveal_contract.finding import FindingChange, Resolution
 from reveal_contract.time_units import NS_PER_SECOND
-
-CPU, MEMORY, GPU, NETWORK = Subsystem.CPU, Subsystem.MEMORY, Subsystem.GPU, Subsystem.NETWORK
-RULES = {rule.name: rule for rule in load()}
-OOM_KILL = SignatureMatch(RULES["OOMKill"], ())
-STEAL, DELAY, DEFICIT = "cpu.steal", "cpu.run_delay", "gpu.clock_deficit"
-DROPS, RETRANSMITTED = "network.softnet.dropped", "network.tcp.retransmit_share"
-OF = {CPU: STEAL, GPU: DEFICIT}
-METRICS = (STEAL, DELAY, DEFICIT, DROPS, "network.tcp.retrans_segs", "network.tcp.out_segs",
-           "memory.pressure.some")  # fmt: skip
-PLAN = column_plan(ChannelTable(tuple(Channel(name, "", Kind.COUNTER) for name in METRICS), ()))
-WIDTH = len(PLAN.columns)
-CALM: dict[Subsystem, float] = {}
-
-
-def weights(moved: Mapping[str, float]) -> Floats:
-    return np.array([moved.get(column.metric.name, 0.0) for column in PLAN.columns])
-
-
-class Learned:
-    """A live score that has learned the present level: cases see ``deviations`` from before."""
-
-    plan = PLAN
-
-    def __init__(self) -> None:
-        self.deviations: Floats = np.zeros(WIDTH)
-
-    def reference(self, columns: Indices) -> ColumnReference:
-        none = np.zeros(columns.size)
-        labels = tuple(PLAN.labels[index] for index in columns)
-        bounds = np.zeros((3, 4, columns.size), np.float32)
-        own = np.zeros((2, columns.size), np.float32)
-        return ColumnReference(labels, bounds, own, none, none, np.full(len(Subsystem), 10.0))
-
-    def deviation(self, reference: ColumnReference) -> Floats32:
-        indices = [PLAN.labels.index(label) for label in reference.labels]
-        return self.deviations[indices].astype(np.float32)
-
-    def placed(self, reference: ColumnReference, weighted: Floats32) -> Floats32:
-        whole = np.zeros(WIDTH, np.float32)
-        whole[[PLAN.labels.index(label) for label in reference.labels]] = weighted
-        return whole
-
-    def over(self, weighted: Floats32, thresholds: Floats | None = None) -> dict[Subsystem, float]:
-        worst = dict.fromkeys(Subsystem, 0.0)
-        for column, value in zip(PLAN.columns, weighted.tolist(), strict=True):
-            subsystem = column.metric.subsystem
-            worst[subsystem] = max(worst[subsystem], value / 10.0)
-        return worst
-
-
-class Clock:
-    """Feeds a tracker second by second; ``log`` is (second, change, subsystem)."""
-
-    def __init__(
-        self,
-        rules: Iterable[HypothesisRule] = (),
-        baselines: Learned | None = None,
-        kind: type[Relations] = Relations,
-    ) -> None:
-        relations = kind(list(rules), SubjectHistory(), record)
-        self.tracker = CaseTracker(CaseScores(baselines), relations)
-        self.second = 0
-        self.log: list[tuple[int, str, Subsystem]] = []
-
-    def run(
-        self,
-        seconds: int,
-        ratios: Mapping[Subsystem, float] = CALM,
-        sustained: Iterable[SignatureMatch] = (),
-        moved: Mapping[str, float] | None = None,
-        unobserved: bool = False,
-        present: Iterable[SignatureMatch] = (),
-    ) -> list[CaseChange]:
-        """Run seconds; without ``moved`` one column of each subsystem explains its ratio.
-
-        ``present`` match, but not for long enough yet.
-        """
-        if moved is None:
-            moved = {OF[subsystem]: 10 * ratio for subsystem, ratio in ratios.items()}
-        changes: list[CaseChange] = []
-        for _ in range(seconds):
-            matches = list(sustained), [*sustained, *present]
-            found = self._push(ratios, matches, weights(moved), unobserved)
-            self.log += [(self.second, change.value, c.episode.subsystem) for change, c in found]
-            changes += found
-            self.second += 1
-        return changes
-
-    def _push(
-        self,
-        ratios: Mapping[Subsystem, float],
-        matches: tuple[list[SignatureMatch], list[SignatureMatch]],
-        weighted: Floats,
-        unobserved: bool,
-    ) -> list[CaseChange]:
-        start_ns = self.second * NS_PER_SECOND
-        excess = np.stack([weighted, np.zeros(WIDTH)])
-        missing = np.full(WIDTH, unobserved)
-        observed = ObservedSecond(
-            start_ns, PLAN, np.ones(WIDTH), excess, weighted, np.zeros(WIDTH), missing
-        )
-        return self.tracker.update(SecondVerdict(start_ns, ratios, *matches), observed)
-
-    def changes_of(self, change: FindingChange) -> list[tuple[int, Subsystem]]:
-        return [(second, where) for second, name, where in self.log if name == change.value]
-
-
-def record(case: Case) -> EpisodeRecord:
-    return EpisodeRecord("n1", case.episode, case.trace, (), State.OPEN)
-
-
-def match_of(rule: str, metric: str, instance: str = "") -> SignatureMatch:
-    columns = tuple(column for column in PLAN.columns if column.metric.name == metric)
-    return SignatureMatch(RULES[rule], columns, instance, 1.0)
-
-
-THROTTLED = SignatureMatch(RULES["CPUQuotaThrottling"], (), "a", 5e8)
-LOSS = match_of("PacketLoss", RETRANSMITTED)
+from support.case_clock import (
+    CPU,
+    DELAY,
+    GPU,
+    MEMORY,
+    NETWORK,
+    OOM_KILL,
+    RETRANSMITTED,
+    RULES,
+    STEAL,
+    Clock,
+    Learned,
+    match_of,
+    weights,
+)
 
 
 def test_a_score_above_its_threshold_is_suspected_then_opened_then_resolved() -> None:
@@ -257,90 +137,6 @@ def test_the_same_fault_again_is_another_case() -> None:
         clock.run(30)
     assert clock.changes_of(FindingChange.OPENED) == [(4, CPU), (54, CPU), (104, CPU)]
     assert clock.changes_of(FindingChange.RESOLVED) == [(29, CPU), (79, CPU), (129, CPU)]
-
-
-def test_each_throttled_pod_is_a_case_of_its_own_unless_they_began_together() -> None:
-    first, second = (
-        SignatureMatch(RULES["CPUQuotaThrottling"], (), pod, 5e8) for pod in ("a", "b")
-    )
-    apart, together = Clock(RULES.values()), Clock(RULES.values())
-    apart.run(30, sustained=[first])
-    apart.run(30, sustained=[first, second])
-    apart.run(30, sustained=[second])
-    assert apart.changes_of(FindingChange.OPENED) == [(0, CPU), (30, CPU)]
-    assert apart.changes_of(FindingChange.RESOLVED) == [(69, CPU)]
-    together.run(1, sustained=[first])
-    together.run(30, sustained=[first, second])
-    assert together.changes_of(FindingChange.OPENED) == [(0, CPU)]
-
-
-def test_what_the_ledger_measures_names_a_score_that_began_with_it() -> None:
-    """The score may open first, with a guess at its cause."""
-    taken = SignatureMatch(RULES["CPUTakenByNeighbor"], (), "a", 5e8, (Harmed("b", 0.4),))
-    together, apart = Clock(RULES.values()), Clock(RULES.values())
-    together.run(2, {CPU: 2.0})
-    together.run(9, {CPU: 2.0}, present=[taken])
-    changes = together.run(20, {CPU: 2.0}, sustained=[taken])
-    assert together.changes_of(FindingChange.OPENED) == [(4, CPU)]
-    assert [case.rules for _, case in changes] == [{"CPUTakenByNeighbor"}]
-    apart.run(8, {CPU: 2.0})
-    apart.run(5, {CPU: 2.0}, present=[taken])
-    apart.run(20, {CPU: 2.0}, sustained=[taken])
-    assert apart.changes_of(FindingChange.OPENED) == [(4, CPU), (13, CPU)]
-
-
-def test_what_the_ledger_measures_later_does_not_explain_what_was_there() -> None:
-    """Loss can be an effect of taken time: not if it began first."""
-    taken = SignatureMatch(RULES["CPUTakenByNeighbor"], (), "a", 5e8, (Harmed("b", 0.4),))
-    loss_first, together = Clock(RULES.values()), Clock(RULES.values())
-    loss_first.run(10, sustained=[LOSS])
-    changes = loss_first.run(20, sustained=[LOSS, taken])
-    assert [(change, case.rules) for change, case in changes] == [
-        (FindingChange.OPENED, {"CPUTakenByNeighbor"})
-    ]
-    together.run(3, sustained=[LOSS])
-    together.run(20, sustained=[LOSS, taken])
-    assert together.changes_of(FindingChange.OPENED) == [(0, NETWORK)]
-
-
-def test_a_symptom_follows_its_cause_within_seconds() -> None:
-    throttled = SignatureMatch(RULES["CPUQuotaThrottling"], (), "a", 5e8)
-    loss = match_of("PacketLoss", RETRANSMITTED)
-    soon, late = Clock(RULES.values()), Clock(RULES.values())
-    soon.run(10, sustained=[throttled])
-    soon.run(20, sustained=[throttled, loss])
-    assert soon.changes_of(FindingChange.OPENED) == [(0, CPU)]
-    late.run(300, sustained=[throttled])
-    late.run(20, sustained=[throttled, loss])
-    assert late.changes_of(FindingChange.OPENED) == [(0, CPU), (300, NETWORK)]
-
-
-def test_a_symptom_that_comes_and_goes_from_the_onset_on_belongs_to_its_cause() -> None:
-    throttled, loss, clock = THROTTLED, LOSS, Clock(RULES.values())
-    clock.run(2, sustained=[throttled])
-    for _ in range(5):
-        clock.run(1, sustained=[throttled], present=[loss])
-        clock.run(9, sustained=[throttled])
-    clock.run(5, sustained=[throttled, loss])
-    assert clock.changes_of(FindingChange.OPENED) == [(0, CPU)]
-
-
-def test_a_symptom_that_was_absent_for_long_has_another_cause_when_it_comes_back() -> None:
-    throttled, loss, clock = THROTTLED, LOSS, Clock(RULES.values())
-    clock.run(2, sustained=[throttled])
-    clock.run(5, sustained=[throttled, loss])
-    clock.run(60, sustained=[throttled])
-    clock.run(5, sustained=[throttled, loss])
-    assert clock.changes_of(FindingChange.OPENED) == [(0, CPU), (67, NETWORK)]
-
-
-def test_the_signature_of_a_symptom_outlives_its_cause_as_a_case_of_its_own() -> None:
-    throttled, loss, clock = THROTTLED, LOSS, Clock(RULES.values())
-    clock.run(10, sustained=[throttled])
-    clock.run(5, sustained=[throttled, loss])
-    clock.run(30, sustained=[loss])
-    assert clock.changes_of(FindingChange.RESOLVED) == [(24, CPU)]
-    assert clock.changes_of(FindingChange.OPENED) == [(0, CPU), (24, NETWORK)]
 
 
 def test_a_short_gap_is_not_calm_and_a_long_gap_closes_as_unobserved() -> None:
