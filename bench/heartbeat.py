@@ -9,7 +9,8 @@ bench/heartbeat.py --healthy DIR    of recordings of the fault bench: false lock
 bench/heartbeat.py --synthetic N    synthetic jobs with known steps: N slowdowns of 3 to 200 %, half
                                     of them with gaps, N/4 restarts, N/5 on a node of 40 subjects,
                                     and N/20 hours of healthy jobs whose steps scatter by up to 5 %
-                                    (--seeds: other jobs, as many for each seed)
+                                    (--seeds: other jobs, as many for each seed;
+                                    --only KIND: slowdowns, restarts, subjects or healthy)
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--healthy", type=Path, metavar="DIR", nargs="*", default=[])
     parser.add_argument("--synthetic", type=int, metavar="N")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0], metavar="SEED")
+    parser.add_argument("--only", choices=synthetic.KINDS)
     parser.add_argument("--scratch", type=Path, default=Path("/var/tmp"), metavar="DIR")
     parser.add_argument("--seconds", type=float, help="record for no longer")
     asked = parser.parse_args(argv)
@@ -62,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if asked.replay:
             _replay(asked.replay, asked.healthy)
         elif asked.synthetic:
-            _synthetic(asked.synthetic, asked.seeds)
+            _synthetic(asked.synthetic, asked.seeds, asked.only)
         elif asked.healthy:
             for line in _healthy(asked.healthy):
                 print(line)
@@ -95,24 +98,19 @@ def _replay(directory: Path, healthy: Sequence[Path]) -> None:
     report("heartbeat", rows, windows=windows, updates=[asdict(item) for item in played.updates])
 
 
-def _synthetic(count: int, seeds: Sequence[int]) -> None:
-    hours = count / 20
-    scenarios = [each for seed in seeds for each in _slowed(count, seed)]
-    healthy = [each for seed in seeds for each in synthetic.healthy(hours, 4 * seed + 3)]
-    outcomes, calm = synthetic.all_played(scenarios), synthetic.all_played(healthy)
+def _synthetic(count: int, seeds: Sequence[int], only: str | None) -> None:
+    kinds = [only] if only else list(synthetic.KINDS)
+    made = (synthetic.KINDS[kind](count, seed) for seed in seeds for kind in kinds)
+    outcomes = synthetic.all_played(chain.from_iterable(made))
+    calm = [outcome for outcome in outcomes if not outcome.scenario.percent]
     false = sum(len(outcome.opened) for outcome in calm)
-    hours *= len(seeds)
+    hours = sum(outcome.scenario.seconds for outcome in calm) / 3600
     report(
-        "heartbeat_synthetic", synthetic.rows(outcomes),
+        f"heartbeat_synthetic_{only}" if only else "heartbeat_synthetic",
+        synthetic.rows([outcome for outcome in outcomes if outcome.scenario.percent]),
         seeds=list(seeds), healthy_hours=hours, false=false,
     )  # fmt: skip
     print(f"healthy jobs: {false} slowdowns in {hours:g} h")
-
-
-def _slowed(count: int, seed: int) -> Iterator[synthetic.Scenario]:
-    yield from synthetic.slowdowns(count, 4 * seed)
-    yield from synthetic.restarts(count // 4, 4 * seed + 1)
-    yield from synthetic.among_subjects(count // 5, 4 * seed + 2)
 
 
 def _judged(

@@ -67,7 +67,7 @@ def _others(seed: int) -> dict[str, CpuUser]:
     uses = np.geomspace(_MOST_CPUS, _LEAST_CPUS, _SUBJECTS - 1)
     jobs = set(draw.choice(_SUBJECTS - 1, _JOBS, replace=False).tolist())
     return {
-        f"/subject{number}": _job(draw, use) if number in jobs else Program(use, 1000 + number)
+        f"/subject{number}": (_job if number in jobs else _program)(draw, use)
         for number, use in enumerate(uses.tolist())
     }
 
@@ -77,3 +77,7 @@ def _job(draw: np.random.Generator, use: float) -> Job:
         float(draw.uniform(*_PERIODS)), use, float(draw.uniform(0.005, 0.05)),
         seed=int(draw.integers(1 << 30)),
     )  # fmt: skip
+
+
+def _program(draw: np.random.Generator, use: float) -> Program:
+    return Program(use, int(draw.integers(1 << 30)))

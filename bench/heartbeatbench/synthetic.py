@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 
@@ -25,6 +26,9 @@ _STARTS = (30, 90, 200)  # s after the node's other subjects
 _SAVES = ((0.0, 0.0), (60.0, 4.0), (150.0, 12.0))  # s between checkpoints, s of each
 _ONSETS = (60, 80, 110, 140, 170, 240)
 _GAPS = (1, 2, 3, 4, 8, 15, 30)
+_SLOWDOWNS, _RESTARTS, _SUBJECTS, _HEALTHY = range(4)  # kinds of scenarios
+_HEALTHY_S = 600  # of each job
+_SHORT_S = 0.45  # a shorter step is read at 50 Hz
 _LONG_S = 1.25  # a longer step is not readable by its first ten seconds
 _LONG_ONSET_S = 150
 _LASTS_S = 170
@@ -88,51 +92,73 @@ class Outcome:
 
 def slowdowns(count: int, seed: int = 0) -> Iterator[Scenario]:
     """Yield slowdowns of all sizes and onsets, every other with a gap near its begin."""
-    draw = np.random.default_rng(seed)
-    for number in range(count):
-        percent, job = SIZES[number % len(SIZES)], _job(draw, number, most_jitter=0.02)
-        onset = int(draw.choice(_ONSETS))
-        if job.period > _LONG_S:
-            onset = max(onset, _LONG_ONSET_S)
-        gap = range(0)
-        if number // len(SIZES) % 2:
-            begin = onset + int(draw.integers(-20, 60))
-            gap = range(begin, begin + int(draw.choice(_GAPS)))
-        yield Scenario(
-            f"{percent} %", _slower(job, percent, onset), onset + _LASTS_S, percent, onset, gap,
-            fine=bool(number % 3) or job.period < 0.45,
-        )  # fmt: skip
+    return (_slowdown(_draw(seed, _SLOWDOWNS, number), number) for number in range(count))
 
 
-def restarts(count: int, seed: int = 1) -> Iterator[Scenario]:
+def restarts(count: int, seed: int = 0) -> Iterator[Scenario]:
     """Yield runs that end and begin again, with longer steps, within a minute."""
-    draw = np.random.default_rng(seed)
-    for number in range(count):
-        percent, job = SIZES[1 + number % (len(SIZES) - 1)], _job(draw, number, most_jitter=0.02)
-        stop, pause = float(draw.integers(160, 260)), float(draw.choice((8, 15, 30, 45)))
-        job = replace(_slower(job, percent, stop), pause=(stop, pause))
-        seconds = int(stop + pause) + _LASTS_S
-        yield Scenario(f"restart {percent} %", job, seconds, percent, stop)
+    return (_restart(_draw(seed, _RESTARTS, number), number) for number in range(count))
 
 
-def among_subjects(count: int, seed: int = 2) -> Iterator[Scenario]:
+def among_subjects(count: int, seed: int = 0) -> Iterator[Scenario]:
     """Yield slowdowns of a job that starts late on a node of 40 subjects."""
-    draw = np.random.default_rng(seed)
-    for scenario in slowdowns(count, seed):
-        yield replace(scenario, name="40 subjects", start=int(draw.choice(_STARTS)), fine=True)
+    for number in range(count):
+        draw = _draw(seed, _SUBJECTS, number)
+        scenario, start = _slowdown(draw, number), int(draw.choice(_STARTS))
+        yield replace(scenario, name="40 subjects", start=start, fine=True)
 
 
-def healthy(hours: float, seed: int = 3) -> Iterator[Scenario]:
+def healthy(hours: float, seed: int = 0) -> Iterator[Scenario]:
     """Yield healthy jobs of many shapes, whose steps scatter by up to 5 %."""
-    draw, seconds, number = np.random.default_rng(seed), 0, 0
-    while seconds < hours * 3600:
-        job = _job(draw, number, most_jitter=0.05, periods=_HEALTHY_PERIODS)
+    for number in range(math.ceil(hours * 3600 / _HEALTHY_S)):
+        draw = _draw(seed, _HEALTHY, number)
+        job = _job(draw, most_jitter=0.05, periods=_HEALTHY_PERIODS)
         job = replace(
             job, parts=int(draw.choice((1, 1, 2, 3))),
             saves=_SAVES[int(draw.integers(len(_SAVES)))],
         )  # fmt: skip
-        yield Scenario("healthy", job, 600, fine=bool(number % 3) or job.period < 0.45)
-        seconds, number = seconds + 600, number + 1
+        yield Scenario("healthy", job, _HEALTHY_S, fine=_is_fine(number, job))
+
+
+def _draw(seed: int, kind: int, number: int) -> np.random.Generator:
+    """Return the random numbers of one scenario: no two scenarios of any seeds share them."""
+    return np.random.default_rng((seed, kind, number))
+
+
+def _slowdown(draw: np.random.Generator, number: int) -> Scenario:
+    percent, job = SIZES[number % len(SIZES)], _job(draw, most_jitter=0.02)
+    onset = int(draw.choice(_ONSETS))
+    if job.period > _LONG_S:
+        onset = max(onset, _LONG_ONSET_S)
+    gap = range(0)
+    if number // len(SIZES) % 2:
+        begin = onset + int(draw.integers(-20, 60))
+        gap = range(begin, begin + int(draw.choice(_GAPS)))
+    return Scenario(
+        f"{percent} %", _slower(job, percent, onset), onset + _LASTS_S, percent, onset, gap,
+        fine=_is_fine(number, job),
+    )  # fmt: skip
+
+
+def _restart(draw: np.random.Generator, number: int) -> Scenario:
+    percent, job = SIZES[1 + number % (len(SIZES) - 1)], _job(draw, most_jitter=0.02)
+    stop, pause = float(draw.integers(160, 260)), float(draw.choice((8, 15, 30, 45)))
+    job = replace(_slower(job, percent, stop), pause=(stop, pause))
+    return Scenario(f"restart {percent} %", job, int(stop + pause) + _LASTS_S, percent, stop)
+
+
+def _is_fine(number: int, job: Job) -> bool:
+    """Return whether a job is read at 50 Hz: two of three are, and all with short steps."""
+    return bool(number % 3) or job.period < _SHORT_S
+
+
+# the scenarios of a kind of N slowdowns, by N and seed
+KINDS: Mapping[str, Callable[[int, int], Iterator[Scenario]]] = {
+    "slowdowns": slowdowns,
+    "restarts": lambda count, seed: restarts(count // 4, seed),
+    "subjects": lambda count, seed: among_subjects(count // 5, seed),
+    "healthy": lambda count, seed: healthy(count / 20, seed),
+}
 
 
 def all_played(scenarios: Iterable[Scenario]) -> list[Outcome]:
@@ -179,15 +205,13 @@ def _slices(scenario: Scenario) -> Iterator[tuple[Message, ChannelTable]]:
     return ((message, node.table) for message in node.slices())
 
 
-def _job(
-    draw: np.random.Generator, number: int, most_jitter: float, periods: Sequence[float] = _PERIODS
-) -> Job:
+def _job(draw: np.random.Generator, most_jitter: float, periods: Sequence[float] = _PERIODS) -> Job:
     return Job(
         period=float(draw.choice(periods)) * float(draw.uniform(0.97, 1.03)),
         duty=float(draw.choice(_DUTIES)),
         jitter=float(draw.uniform(0.005, most_jitter)),
         evaluates=float(draw.choice((0, 25, 40))),
-        seed=number,
+        seed=int(draw.integers(1 << 30)),
     )
 
 

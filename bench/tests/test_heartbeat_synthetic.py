@@ -71,9 +71,19 @@ def test_slowdowns_of_other_subjects_are_counted_apart() -> None:
     assert (row["all three"], row["of other subjects"]) == (1, 2)
 
 
-def test_a_seed_makes_other_jobs() -> None:
-    jobs = [next(synthetic.slowdowns(1, seed)).job.period for seed in (0, 1)]
-    assert jobs[0] != jobs[1]
+def test_no_two_jobs_of_any_kind_or_seed_have_the_same_steps() -> None:
+    made = [
+        scenario.job
+        for kind in synthetic.KINDS
+        for seed in range(8)
+        for scenario in synthetic.KINDS[kind](20, seed)
+    ]
+    assert len({job.seed for job in made}) == len(made)
+
+
+def test_a_scenario_does_not_depend_on_how_many_are_made() -> None:
+    few, many = (list(synthetic.among_subjects(count, 3)) for count in (2, 5))
+    assert [each.job.seed for each in few] == [each.job.seed for each in many[:2]]
 
 
 def test_scenarios_are_played_in_their_order_in_several_processes() -> None:
