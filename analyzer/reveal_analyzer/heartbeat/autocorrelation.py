@@ -36,7 +36,7 @@ def periods(
 
     It is searched up to ``reach`` times the known one, in both directions.
     """
-    size = max(1, int(rate * period / _SAMPLES))
+    size = _group_size(rate, period)
     coarse, rate = [_summed(channel, size) for channel in channels], rate / size
     found = {}
     for window in windows:
@@ -49,6 +49,24 @@ def periods(
         if lag is not None:
             found[window] = _matching_lag(parts, lag) / rate
     return found
+
+
+def last_step(values: Floats, rate: float, period: float) -> float | None:
+    """Return how long one of the last steps took (s), if what it repeats matches it.
+
+    Steps of about ``period`` s are at least two and a half times in the values.
+    """
+    size = _group_size(rate, period)
+    part, lag = _normalized(_summed(values, size)), round(rate / size * period)
+    low, high = _reach(lag)
+    heights = _sums(_products(part, low, high), lag)
+    if not heights.size:
+        return None
+    last, best = heights[:, -1], heights.max(axis=0)
+    index = int(np.argmax(last))
+    if best[-1] <= _MATCHES * np.median(best) or not 0 < index < len(last) - 1:
+        return None
+    return parabola_peak(last[index - 1 : index + 2], low + index) * size / rate
 
 
 def repeats_better(values: Floats, rate: float, period: float, than: float) -> bool:
@@ -65,6 +83,11 @@ def repeats_better(values: Floats, rate: float, period: float, than: float) -> b
 def _height(correlation: Floats, lag: float) -> float:
     near = correlation[int(lag * (1 - _SAME)) : int(lag * (1 + _SAME)) + 2]
     return float(near.max(initial=0.0))
+
+
+def _group_size(rate: float, period: float) -> int:
+    """Return how many values are summed into one sample."""
+    return max(1, int(rate * period / _SAMPLES))
 
 
 def _summed(values: Floats, size: int) -> Floats:
@@ -102,8 +125,7 @@ def _peak_lag(correlation: Floats, lag: float, reach: float) -> int | None:
 
 def _matching_lag(parts: Sequence[Floats], lag: int) -> float:
     """Return the lag near one at which the stretches repeat that match what follows them."""
-    reach = int(_NEAR * lag) + 1
-    low, high = max(1, lag - reach), lag + reach
+    low, high = _reach(lag)
     products: Floats = np.sum([_products(part, low, high) for part in parts], axis=0)
     heights = _sums(products, lag)
     if not heights.size:
@@ -114,6 +136,12 @@ def _matching_lag(parts: Sequence[Floats], lag: int) -> float:
     if not 0 < index < len(total) - 1:
         return float(lag)
     return parabola_peak(total[index - 1 : index + 2], low + index)
+
+
+def _reach(lag: int) -> tuple[int, int]:
+    """Return the shortest and the longest lag of single steps."""
+    reach = int(_NEAR * lag) + 1
+    return max(1, lag - reach), lag + reach
 
 
 def _products(values: Floats, low: int, high: int) -> Floats:

@@ -13,15 +13,22 @@ from reveal_analyzer.heartbeat.guards import (
     SAME_RHYTHM,
     is_timer,
 )
-from reveal_analyzer.heartbeat.scatter import ReadingScatter, scatter
+from reveal_analyzer.heartbeat.scatter import (
+    ReadingScatter,
+    readings_scatter,
+    scatter,
+    step_scatter,
+)
 from reveal_analyzer.heartbeat.slowdown_percent import slowdown_percent
 from reveal_analyzer.state.tree import StateError, StateTree, finite_array, number, section
 
 WINDOWS = (10, 30, 60)
 REFERENCE_S = 120
+MOST_STEPS_S = 180  # with the minute before the first readings
 LEAST_SCATTER = 0.5  # percent: least scatter for the width of an interval
-_CERTAIN_S = 60  # seconds after which a reference is exact enough to tell a timer
+_CERTAIN_S = 60  # seconds after which a reference is exact enough to tell a timer, or a scatter
 _TIMER_SCATTER = 0.2  # percent: a smaller scatter is that of a timer, not of a computation
+_STEP = "step"  # in a saved state: lengths of single steps
 _MOST_WORK = 1.5  # times the work a second of the reference: a job that does more is not slowed
 
 
@@ -62,7 +69,9 @@ class StepReference:
         self.period = 0.0  # s; 0 until it is known
         self.work = 0.0
         self._values: dict[int, list[float]] = {window: [] for window in WINDOWS}
+        self._steps: list[float] = []  # s, one a second
         self._scatters: dict[int, ReadingScatter] = {}
+        self._read_scatter = 0.0  # percent, of the readings over the shortest window
 
     def learn(self, periods: Mapping[int, float], work: float = 0.0) -> None:
         """Add one healthy second: the period (s) over each window, and the work of a second."""
@@ -74,11 +83,21 @@ class StepReference:
         self.work += (work - self.work) / max(1, len(self._values[self._shortest()]))
         self._evaluate()
 
+    def learn_step(self, length: float) -> None:
+        """Add how long (s) one of the last steps took: its scatter tells that of readings."""
+        if not self.is_learned and len(self._steps) < MOST_STEPS_S:
+            self._steps.append(length)
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether lengths of single steps were learned."""
+        return bool(self._steps)
+
     def forget_last(self, seconds: int) -> None:
         """Forget the last seconds, in which the job was changing already."""
         if self.is_learned:
             return
-        for values in self._values.values():
+        for values in (*self._values.values(), self._steps):
             del values[max(LEAST_REFERENCE_S, len(values) - seconds) :]
         self._evaluate()
 
@@ -102,7 +121,7 @@ class StepReference:
             return "its baseline step time is being learned"
         if self._may_be_timer():
             return "its rhythm may be that of a timer"
-        percent = self._scatters[self._shortest()].percent
+        percent = self._read_scatter
         return f"its steps scatter by {percent:.1f} %" if percent > 100 * MOST_SCATTER else ""
 
     def is_timer(self) -> bool:
@@ -126,7 +145,7 @@ class StepReference:
         base = self.period or max(firsts, default=1.0)
         deviations = {
             str(window): (np.array(values) / base - 1).astype(np.float16)
-            for window, values in self._values.items()
+            for window, values in (*self._values.items(), (_STEP, self._steps))
         }
         return {"period": self.period, "work": self.work, "base": base, "deviations": deviations}
 
@@ -141,6 +160,9 @@ class StepReference:
         for window in WINDOWS:
             saved = finite_array(deviations, str(window), np.float64, (None,))
             reference._values[window] = (base * (1 + saved[:REFERENCE_S])).tolist()
+        if _STEP in deviations:  # an earlier version saved none
+            saved = finite_array(deviations, _STEP, np.float64, (None,))
+            reference._steps = (base * (1 + saved[:MOST_STEPS_S])).tolist()
         reference._evaluate()
         # the values are rounded, the period is not
         reference.period = period if reference.period else 0.0
@@ -154,10 +176,28 @@ class StepReference:
             return
         self.period = float(np.median(self._values[shortest]))
         least = scatter(self._values[shortest], shortest, self.period)
+        self._read_scatter = least.percent
         longer = (window for window in WINDOWS if window > shortest)
         self._scatters = {shortest: least} | {
             window: self._longer_scatter(window, least.over(shortest, window)) for window in longer
         }
+        steps = step_scatter(self._steps, self.period)
+        # a young rhythm may turn out to be a multiple of the job's: its readings must be many first
+        if steps is not None and len(self._values[shortest]) >= _CERTAIN_S:
+            self._scatters = {
+                window: min(found, self._of_steps(window, steps), key=lambda known: known.chance)
+                for window, found in self._scatters.items()
+            }
+
+    def _of_steps(self, window: int, steps: ReadingScatter) -> ReadingScatter:
+        """Return the scatter that steps leave in a window, more if its readings scatter by more.
+
+        Steps that wander slowly are not independent.
+        """
+        found, values = steps.of_steps(window, self.period), self._values[window]
+        if len(values) < LEAST_REFERENCE_S:
+            return found
+        return found.raised_by(readings_scatter(values, window, self.period))
 
     def _longer_scatter(self, window: int, least: ReadingScatter) -> ReadingScatter:
         """Return the scatter of a longer window: its own, at least what independent steps leave.
@@ -171,8 +211,7 @@ class StepReference:
         return ReadingScatter(max(own.percent, least.percent), least.independent)
 
     def _may_be_timer(self) -> bool:
-        percent = self._scatters[self._shortest()].percent
-        return percent < _TIMER_SCATTER and is_timer(self.period)
+        return self._read_scatter < _TIMER_SCATTER and is_timer(self.period)
 
     def _reading(self, window: int, period: float) -> WindowReading:
         shortest, found = self._shortest(), self._scatters[window]

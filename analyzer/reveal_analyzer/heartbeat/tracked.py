@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -18,6 +19,7 @@ from reveal_analyzer.state.records import restore_record, save_record
 from reveal_analyzer.state.tree import StateError, StateTree, flag, number, section
 
 LONG_PERIOD_S = 2.5  # a longer step has too few periods for its phase
+_FEW_STEPS = 2.5  # in the values that one step is read from
 _NEAR, _NEAR_WHOLE = 1.4, 1.1  # of the period: where a longer step is searched
 _SHOWS = 0.4  # of the strength of the lock: needed to believe a slowdown
 _AGREEING, _SAME_PERIOD = 3, 0.05  # checks that find the same whole step
@@ -175,6 +177,17 @@ class TrackedRhythm:
             periods = self.periods([before], ring.rate)
             near = {w: p for w, p in periods.items() if abs(p / self.period - 1) < _SETTLED}
             self.reference.learn(near, float(before.mean()) * ring.rate)
+
+    def learn_steps(self, ring: RingBuffer) -> None:
+        """Learn how long single long steps took: all in the ring at first, then the last one."""
+        values, least = ring.last(), math.ceil(_FEW_STEPS * self.period)
+        if self.is_by_phase or values is None:
+            return
+        first = ring.seconds if self.reference.has_steps else least
+        for end in range(max(least, first), ring.seconds + 1):
+            length = autocorrelation.last_step(values[: end * ring.rate], ring.rate, self.period)
+            if length is not None:
+                self.reference.learn_step(length)
 
     def _has_moved(self, period: float, values: Floats, rate: int) -> bool:
         """Return whether a far rhythm replaces the present one, which is not there any more.

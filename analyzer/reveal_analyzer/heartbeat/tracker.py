@@ -299,6 +299,8 @@ class RhythmTracker:
         if any(reading.slower for reading in readings):
             tracked.settled_s = 0  # a slow second is no example of the job's healthy step time
         elif learn and tracked.presence.is_certain:
+            if not reference.is_learned:
+                tracked.learn_steps(ring)
             values = ring.last(min(periods))
             reference.learn(periods, 0.0 if values is None else float(values.mean()) * ring.rate)
         if reference.is_timer():

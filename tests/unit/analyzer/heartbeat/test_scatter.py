@@ -5,7 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reveal_analyzer.heartbeat.scatter import LEAST_SLOWDOWN, ReadingScatter, scatter
+from reveal_analyzer.heartbeat.scatter import (
+    LEAST_SLOWDOWN,
+    ReadingScatter,
+    scatter,
+    step_scatter,
+)
 
 PERIOD = 0.5
 
@@ -53,3 +58,43 @@ def test_a_longer_window_scatters_less() -> None:
 
 def test_few_readings_count_as_a_single_value() -> None:
     assert scatter([0.5, 0.51], 10, PERIOD).independent == 1.0
+
+
+LONG = 5.0
+
+
+def lengths(count: int, seed: int, spread: float = 0.01) -> list[float]:
+    """Return how long the last step took at each second; single steps have this spread."""
+    steps = LONG * (1 + spread * np.random.default_rng(seed).standard_normal(count))
+    return [float(steps[int(second / LONG)]) for second in range(count)]
+
+
+def of_steps(values: list[float], window: int = 60) -> ReadingScatter:
+    found = step_scatter(values, LONG)
+    assert found is not None
+    return found.of_steps(window, LONG)
+
+
+def test_the_scatter_of_readings_follows_from_that_of_single_steps() -> None:
+    found = [of_steps(lengths(180, seed)).percent for seed in range(40)]
+    assert np.median(found) == pytest.approx(100 * 0.01 * np.sqrt(LONG / 60), rel=0.25)
+    assert of_steps(lengths(180, 0)).independent == pytest.approx(180 / (2.5 * LONG))
+
+
+@pytest.mark.parametrize("percent", [3, 10, 100])
+def test_a_slowdown_that_begins_while_steps_are_learned_is_no_scatter(percent: int) -> None:
+    steady = lengths(180, 1)
+    slowed = [*steady[:150], *(length * (1 + percent / 100) for length in steady[150:])]
+    assert of_steps(slowed).percent < 1.25 * of_steps(steady).percent
+
+
+def test_few_steps_tell_no_scatter() -> None:
+    assert step_scatter(lengths(15, 0), LONG) is None
+    assert step_scatter(lengths(16, 0), LONG) is not None
+
+
+def test_readings_that_scatter_by_more_than_their_steps_raise_the_scatter() -> None:
+    steps = ReadingScatter(1.0, 12)
+    assert steps.raised_by(ReadingScatter(0.5, 2)) == steps
+    assert steps.raised_by(ReadingScatter(3.0, 2)).percent == pytest.approx(np.sqrt(30 / 14))
+    assert steps.raised_by(ReadingScatter(3.0, 2)).independent == 12
