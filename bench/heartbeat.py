@@ -100,8 +100,8 @@ def _replay(directory: Path, healthy: Sequence[Path]) -> None:
 
 def _synthetic(count: int, seeds: Sequence[int], only: str | None) -> None:
     kinds = [only] if only else list(synthetic.KINDS)
-    made = (synthetic.KINDS[kind](count, seed) for seed in seeds for kind in kinds)
-    outcomes = synthetic.all_played(chain.from_iterable(made))
+    played = (synthetic.KINDS[kind](count, seed) for seed in seeds for kind in kinds)
+    outcomes = synthetic.all_played(chain.from_iterable(played))
     calm = [outcome for outcome in outcomes if not outcome.scenario.percent]
     false = sum(len(outcome.opened) for outcome in calm)
     hours = sum(outcome.scenario.seconds for outcome in calm) / 3600

@@ -72,16 +72,16 @@ def test_slowdowns_of_other_subjects_are_counted_apart() -> None:
 
 
 def test_no_two_jobs_of_any_kind_or_seed_have_the_same_steps() -> None:
-    made = [
+    jobs = [
         scenario.job
         for kind in synthetic.KINDS
         for seed in range(8)
         for scenario in synthetic.KINDS[kind](20, seed)
     ]
-    assert len({job.seed for job in made}) == len(made)
+    assert len({job.seed for job in jobs}) == len(jobs)
 
 
-def test_a_scenario_does_not_depend_on_how_many_are_made() -> None:
+def test_a_scenario_does_not_depend_on_how_many_there_are() -> None:
     few, many = (list(synthetic.among_subjects(count, 3)) for count in (2, 5))
     assert [each.job.seed for each in few] == [each.job.seed for each in many[:2]]
 

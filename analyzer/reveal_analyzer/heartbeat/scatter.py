@@ -24,7 +24,7 @@ _SPREAD_PER_DEVIATION = 1.4826  # of a normal law
 _MEDIAN_VARIANCE = 1.57  # of a median relative to that of a mean
 _STEP_LAG_PERIODS = 1.5  # between two steps that have no second in common
 _STEP_PARTS = 1.1  # one spread of steps, by that of stretches that hold the ends of two steps
-_ONE_SPREAD = 0.683  # of a normal law lies within one spread
+_INNER_PART = 0.683  # of a normal law lies within one spread
 # quantile of a normal law, and of Student's law with few degrees of freedom (Cornish-Fisher)
 _QUANTILE, _FIRST, _SECOND = 4.0, 17.0, 64.0
 
@@ -76,7 +76,7 @@ def step_scatter(lengths: Sequence[float], period: float) -> ReadingScatter | No
     if len(steps) < 2 * lag:
         return None
     differences = np.abs(steps[lag:] - steps[:-lag])
-    spread = _STEP_PARTS * float(np.quantile(differences, _ONE_SPREAD)) / math.sqrt(2)
+    spread = _STEP_PARTS * float(np.quantile(differences, _INNER_PART)) / math.sqrt(2)
     return ReadingScatter(100 * spread / period, max(1.0, len(steps) / (_LAG_PERIODS * period)))
 
 

@@ -93,7 +93,7 @@ def level(learned: StepReference) -> float:
     return reading.level
 
 
-def test_lengths_of_single_steps_tell_more_than_few_readings() -> None:
+def test_lengths_of_single_steps_show_more_than_few_readings() -> None:
     assert level(reference(100)) < 0.6 * level(reference(0))
 
 

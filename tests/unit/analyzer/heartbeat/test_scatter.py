@@ -88,7 +88,7 @@ def test_a_slowdown_that_begins_while_steps_are_learned_is_no_scatter(percent: i
     assert of_steps(slowed).percent < 1.25 * of_steps(steady).percent
 
 
-def test_few_steps_tell_no_scatter() -> None:
+def test_few_steps_show_no_scatter() -> None:
     assert step_scatter(lengths(15, 0), LONG) is None
     assert step_scatter(lengths(16, 0), LONG) is not None
 
