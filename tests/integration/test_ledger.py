@@ -138,8 +138,8 @@ def test_run_time_is_that_of_the_kernel(live: Live, cpu: int) -> None:
     assert live.a.spin(0.4, cpu=cpu).wait(60) == 0
     now = live.read()
     counted = spent(now, live.a, State.RUN) + spent(now, live.a, State.IRQ)
-    assert counted == pytest.approx(_cpu_time(live.a.folders[0]), abs=0.01)
-    assert now.waited[live.a.slot][IDLE] / SECOND < 0.01
+    assert counted == pytest.approx(_cpu_time(live.a.folders[0]), abs=0.02)
+    assert now.waited[live.a.slot][IDLE] / SECOND < 0.05
     check_sum(now, live.a)
 
 
