@@ -50,9 +50,15 @@ class BoundSignature:
     unless: list[BoundCondition]
 
 
-def without_exclusions(signature: BoundSignature) -> BoundSignature:
-    """Return a signature that no other explanation excludes."""
-    return replace(signature, unless=[]) if signature.unless else signature
+def once_open(signature: BoundSignature) -> BoundSignature:
+    """Return what a signature asks for while it has an open case.
+
+    No other explanation excludes it, and ``any`` beside ``all`` is how much its onset takes: at
+    that limit it would come and go.
+    """
+    if not signature.unless and not (signature.conditions and signature.any):
+        return signature
+    return replace(signature, any=[] if signature.conditions else signature.any, unless=[])
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,8 @@ class CertainSignature:
         "every one must be met, on the same second", name="all", default=()
     )
     any: tuple[Condition, ...] = key(
-        "at least one of these must be met too; metrics that a node does not have are ignored",
+        "at least one of these must be met too, beside `all` at the onset only;"
+        " metrics that a node does not have are ignored",
         default=(),
     )
     unless: tuple[Condition, ...] = key("none of these may be met: another explanation", default=())

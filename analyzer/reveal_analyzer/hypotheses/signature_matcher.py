@@ -25,7 +25,7 @@ from reveal_analyzer.hypotheses.bound_signature import (
     Met,
     bind,
     met_by,
-    without_exclusions,
+    once_open,
 )
 from reveal_analyzer.hypotheses.model import CertainSignature, HypothesisRule
 from reveal_analyzer.kernels import backend, conditions
@@ -172,7 +172,7 @@ class SignatureMatcher:
         met = [each for each in met_by(bound, plan, inputs) if each.instance not in own]
         for instance, highest in own.items():
             # what another fault does later does not explain what was there before it
-            established = without_exclusions(bound)
+            established = once_open(bound)
             again = met_by(established, plan, inputs._replace(highest=highest))
             met += [each for each in again if each.instance == instance]
         open_here = own.keys() | self._open_instances(rule.name)

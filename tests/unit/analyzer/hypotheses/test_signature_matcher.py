@@ -8,7 +8,7 @@ from reveal_analyzer.derive.deriver import Deriver, Second
 from reveal_analyzer.hypotheses.bound_signature import ConditionInputs
 from reveal_analyzer.hypotheses.column_stats import ColumnStats, confidence
 from reveal_analyzer.hypotheses.loader import HypothesisRule, parse
-from reveal_analyzer.hypotheses.signature_matcher import SignatureMatcher
+from reveal_analyzer.hypotheses.signature_matcher import CaseKey, SignatureMatcher
 from support.synthetic_node import Node
 
 RULE = """
@@ -72,6 +72,24 @@ def test_unless_excludes_what_explains_it() -> None:
     hypothesis = rule(ABOVE, "{metric: network.softnet.dropped, above: 10}")
     assert lasting(hypothesis, RETRANS)[2] == 1
     assert lasting(hypothesis, RETRANS | {"network.softnet.dropped": 20.0})[2] == 0
+
+
+def test_an_open_case_goes_on_below_the_limit_of_its_onset() -> None:
+    """At that limit one fault would be many findings."""
+    onset = "{hold: [1, 1], all: [%s], any: [{metric: network.tcp.retrans_segs, above: 80}]}"
+    (hypothesis,) = parse(
+        RULE.replace("{hold: [2, 3], all: [%s], unless: [%s]}", onset % ABOVE), "x.yaml"
+    )
+    signatures, key = SignatureMatcher([hypothesis]), CaseKey("X")
+
+    def matches(value: float, *open_cases: CaseKey) -> bool:
+        observed = second({"network.tcp.retrans_segs": value})
+        highest = np.zeros(observed.values.size)
+        now = ConditionInputs(observed.values, highest, cpus=2)
+        return bool(signatures.match(observed.plan, now, dict.fromkeys(open_cases, highest))[0])
+
+    assert [matches(60.0), matches(90.0)] == [False, True]
+    assert [matches(60.0, key), matches(40.0, key)] == [True, False]
 
 
 def test_a_metric_missing_on_this_node_never_matches() -> None:
