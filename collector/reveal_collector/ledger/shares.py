@@ -13,6 +13,7 @@ from pathlib import Path
 
 from reveal_collector.ledger.programs import KEY_GROUP
 from reveal_collector.ledger.slots import Slot
+from reveal_collector.readers.sysfs_attributes import read_text
 from reveal_collector.subjects.cgroup_files import UNIFIED
 from reveal_contract.cpu_shares import DEFAULT_WEIGHT, CpuGroup, CpuMember, CpuShares
 
@@ -91,14 +92,14 @@ class ProcessShares:
 
     def __init__(self, proc: Path) -> None:
         self._proc = proc
-        self._has_autogroups = _text(proc / "sys/kernel/sched_autogroup_enabled") == "1"
+        self._has_autogroups = read_text(proc / "sys/kernel/sched_autogroup_enabled") == "1"
 
     def read(self, name: str, keys: Iterable[int]) -> tuple[CpuMember, _Chain]:
         """Return the member and its autogroup; all is default where the leader has ended."""
         leader = next((key & _NUMBER for key in keys if key >= KEY_GROUP), 0)
         folder = self._proc / str(leader)
-        group = _autogroup(_text(folder / "autogroup")) if self._has_autogroups else None
-        weight = _thread_weight(_text(folder / "stat"))
+        group = _autogroup(read_text(folder / "autogroup")) if self._has_autogroups else None
+        weight = _thread_weight(read_text(folder / "stat"))
         if group is None:
             return CpuMember(name, weight=weight), ()
         return CpuMember(name, group.path, weight), (group,)
@@ -117,19 +118,19 @@ def _levels(path: str) -> Iterator[str]:
 
 
 def _group_v1(folder: Path, path: str) -> CpuGroup | None:
-    weight = _number(_text(folder / "cpu.shares"))
+    weight = _number(read_text(folder / "cpu.shares"))
     if weight is None:
         return None
-    quota = _number(_text(folder / "cpu.cfs_quota_us"))
-    limit = _limit(quota, _number(_text(folder / "cpu.cfs_period_us")))
+    quota = _number(read_text(folder / "cpu.cfs_quota_us"))
+    limit = _limit(quota, _number(read_text(folder / "cpu.cfs_period_us")))
     return CpuGroup(path, weight=_IDLE_WEIGHT if _is_idle(folder) else weight, limit=limit)
 
 
 def _group_v2(folder: Path, path: str) -> CpuGroup | None:
-    weight = _number(_text(folder / "cpu.weight"))
+    weight = _number(read_text(folder / "cpu.weight"))
     if weight is None:
         return None
-    quota, _, period = _text(folder / "cpu.max").partition(" ")
+    quota, _, period = read_text(folder / "cpu.max").partition(" ")
     scaled = round(weight * DEFAULT_WEIGHT / _V2_DEFAULT, 1)
     return CpuGroup(
         path,
@@ -139,7 +140,7 @@ def _group_v2(folder: Path, path: str) -> CpuGroup | None:
 
 
 def _is_idle(folder: Path) -> bool:
-    return _text(folder / "cpu.idle") == "1"
+    return read_text(folder / "cpu.idle") == "1"
 
 
 def _limit(quota: float | None, period: float | None) -> float:
@@ -148,7 +149,9 @@ def _limit(quota: float | None, period: float | None) -> float:
 
 
 def _effective(folder: Path) -> str:
-    return _text(folder / "cpuset.cpus.effective") or _text(folder / "cpuset.effective_cpus")
+    return read_text(folder / "cpuset.cpus.effective") or read_text(
+        folder / "cpuset.effective_cpus"
+    )
 
 
 def _autogroup(text: str) -> CpuGroup | None:
@@ -173,11 +176,3 @@ def _number(text: str) -> float | None:
     with suppress(ValueError):
         return float(text)
     return None
-
-
-def _text(file: Path) -> str:
-    """Return a short file without its last newline; "" if it cannot be read."""
-    try:
-        return file.read_text("utf-8", "replace").strip()
-    except OSError:
-        return ""
