@@ -13,10 +13,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import subprocess
-import time
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from reveal_cli.faults import launch
 from reveal_cli.faults.base import FaultTarget, process_group_subject
@@ -25,15 +22,14 @@ from reveal_cli.faults.cuda import no_gpu
 from reveal_cli.faults.ledger import Ledger, Undo
 from reveal_cli.faults.link import WORKLOAD
 from reveal_cli.workloads.pace import READY
+from reveal_cli.workloads.running_job import RunningJob, WorkloadError
+
+__all__ = ["CGROUP_PREFIX", "NAMES", "Workload", "WorkloadError"]
 
 NAMES = ("train", "server", "loader", "gpu")
 CGROUP_PREFIX = "reveal-work-"
-_READY_S, _CHECK_S = 120.0, 0.05  # until a job on a GPU has its pace
+_READY_S = 120.0  # until a job on a GPU has its pace
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
-
-
-class WorkloadError(RuntimeError):
-    """The workload could not be started; the text has the reason."""
 
 
 def _no_gpu_job() -> str:
@@ -41,7 +37,7 @@ def _no_gpu_job() -> str:
     return no_gpu() or ("" if importlib.util.find_spec("torch") else "PyTorch is not installed")
 
 
-class Workload:
+class Workload(RunningJob):
     """One running workload.  Its files are in ``scratch``, its JSON log is ``log``.
 
     ``threads`` limits its linear algebra: several threads would compete for a small host's CPUs.
@@ -52,31 +48,15 @@ class Workload:
             raise WorkloadError(f"no workload is called {name!r}; there are {', '.join(NAMES)}")
         if name == "gpu" and (why := _no_gpu_job()):
             raise WorkloadError(f"gpu: {why}")
-        self.name, self.scratch, self.log = name, scratch, log
+        super().__init__(name, scratch, f"workload-{name}")
+        self.log = log
         self._threads = threads
-        self._ledger: Ledger | None = None
         self._group: Cgroup | None = None
-        self._processes: list[subprocess.Popen[bytes]] = []
-
-    def start(self) -> None:
-        """Start it; raises ``WorkloadError`` and cleans up if that fails."""
-        try:
-            self._ledger = Ledger(f"workload-{self.name}")
-            self._begin(self._ledger)
-        except (OSError, RuntimeError, subprocess.SubprocessError) as error:
-            self.stop()
-            raise WorkloadError(f"{self.name}: {error}") from error
-        except BaseException:
-            self.stop()
-            raise
 
     def stop(self) -> None:
         """Stop it and remove its files; a second call does nothing."""
-        while self._processes:
-            launch.stop(self._processes.pop())
-        ledger, self._ledger, self._group = self._ledger, None, None
-        if ledger is not None:
-            ledger.close()
+        self._group = None
+        super().stop()
 
     @property
     def target(self) -> FaultTarget:
@@ -92,23 +72,6 @@ class Workload:
     def subject(self) -> str:
         """The name of its cgroup or process group among the subjects."""
         return self._group.path if self._group else process_group_subject(self._leader.pid)
-
-    @property
-    def alive(self) -> bool:
-        """Whether all its processes run."""
-        return bool(self._processes) and all(each.poll() is None for each in self._processes)
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self,
-        error_type: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.stop()
 
     @property
     def _leader(self) -> subprocess.Popen[bytes]:
@@ -130,15 +93,9 @@ class Workload:
         else:
             self._run(*launch.python(f"reveal_cli.workloads.{self.name}", str(files)))
         if self.name == "gpu":
-            self._wait_for(files / READY)
-
-    def _wait_for(self, file: Path) -> None:
-        """Wait for a file of the job: to load its packages takes many seconds of the CPU."""
-        deadline = time.monotonic() + _READY_S
-        while not file.exists():
-            if not self.alive or time.monotonic() > deadline:
-                raise WorkloadError("it does not train; its log says why")
-            time.sleep(_CHECK_S)
+            # to load its packages takes many seconds of the CPU
+            problem = "it does not train; its log says why"
+            self._wait_until((files / READY).exists, _READY_S, problem)
 
     def _serve(self, ledger: Ledger) -> None:
         server, client = (
@@ -153,5 +110,4 @@ class Workload:
             self._run(*WORKLOAD.inside(*client, WORKLOAD.near_address))
 
     def _run(self, *command: str) -> None:
-        mark = f"workload-{self.name}"
-        self._processes.append(launch.start(command, mark, self._group, self.log))
+        self._launch(command, self._group, self.log)
