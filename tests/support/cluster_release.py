@@ -38,8 +38,13 @@ while True:
 """
 # numpy's own threads would make of each product a matter of the whole machine
 SINGLE_THREAD: Object = {"name": "OPENBLAS_NUM_THREADS", "value": "1"}
-# a job that computes a part of the time, as steady as can be
-TRAINING: Object = {"command": ["python3", "-u", "-c", _TRAIN], "env": [SINGLE_THREAD]}
+# a job that computes a part of the time, as steady as can be; without a request it would be
+# entitled to nothing beside a pod that has one, and nobody could take that from it
+TRAINING: Object = {
+    "command": ["python3", "-u", "-c", _TRAIN],
+    "env": [SINGLE_THREAD],
+    "resources": {"requests": {"cpu": "500m"}},
+}
 
 
 @dataclass(frozen=True)

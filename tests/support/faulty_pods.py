@@ -56,7 +56,7 @@ def throttled(watched: Release, namespace: str, node: str) -> AbstractContextMan
 def noisy(
     watched: Release, namespace: str, node: str, request: str = "1"
 ) -> AbstractContextManager[None]:
-    """A pod that keeps six processes busy, and weighs more than a pod without a request."""
+    """A pod that keeps six processes busy, far more than it requests."""
     resources = {"requests": {"cpu": request}}
     container = {"command": ["sh", "-c", _LOOPS], "resources": resources}
     return watched.pod(namespace, node, NOISY, **container)
