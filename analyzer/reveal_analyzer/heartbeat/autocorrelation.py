@@ -69,15 +69,18 @@ def last_step(values: Floats, rate: float, period: float) -> float | None:
     return parabola_peak(last[index - 1 : index + 2], low + index) * size / rate
 
 
-def repeats_better(values: Floats, rate: float, period: float, than: float) -> bool:
+def repeats_better(
+    values: Floats, rate: float, period: float, than: float, times: float = 1.0
+) -> bool:
     """Return whether a counter repeats itself more exactly after one period (s) than another.
 
-    It is true of counters that are read too rarely to tell.
+    More is ``times`` the autocorrelation.  It is true of counters that are read too rarely to
+    tell.
     """
     if rate * than < _LEAST_SAMPLES:
         return True
     correlation = _autocorrelation(_normalized(values))
-    return _height(correlation, rate * period) > _height(correlation, rate * than)
+    return _height(correlation, rate * period) > times * _height(correlation, rate * than)
 
 
 def _height(correlation: Floats, lag: float) -> float:

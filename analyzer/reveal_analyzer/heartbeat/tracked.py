@@ -25,6 +25,7 @@ _SHOWS = 0.4  # of the strength of the lock: needed to believe a slowdown
 _AGREEING, _SAME_PERIOD = 3, 0.05  # checks that find the same whole step
 _BELOW = 0.9  # of the frequency of the smaller step: the lines below are of the whole step alone
 _FAR = 0.15  # a rhythm that moves by more has changed, or was never where it was tracked
+_FAR_BETTER = 1.5  # times the autocorrelation: needed to believe that a known step is far longer
 _MOST_CHANGE = 0.35  # from the tracked period: reported only after the lock has moved
 _SETTLED, _ADAPTATION = 0.06, 0.1  # the tracked period adapts to changes below, by this share
 _CLEARLY = 1.5  # times as strong
@@ -193,11 +194,14 @@ class TrackedRhythm:
         """Return whether a far rhythm replaces the present one, which is not there any more.
 
         A minute with an evaluation and a checkpoint holds few long steps between them, whose lines
-        are not clear.
+        are not clear.  Several steps of a known job repeat themselves nearly as exactly as one; a
+        step that became longer leaves nothing that repeats after the shorter one.
         """
-        if abs(period / self.period - 1) <= _FAR or self.is_by_phase:
+        if abs(period / self.period - 1) <= _FAR:
             return True
-        return autocorrelation.repeats_better(values, rate, period, self.period)
+        if self.reference.period and period > self.period:
+            return autocorrelation.repeats_better(values, rate, period, self.period, _FAR_BETTER)
+        return self.is_by_phase or autocorrelation.repeats_better(values, rate, period, self.period)
 
     def _move(self, period: float, ring: RingBuffer) -> None:
         before, self.period = self.period, period

@@ -37,6 +37,9 @@ def longest_slow(beats: list[StepTime | None]) -> int:
         (Job(2.28215, 0.15, 0.049, evaluates=25, seed=6, saves=(60, 4)), TICK_HZ, 0, 530),
         # few steps in a minute
         (Job(5.17551, 0.3, 0.0221, evaluates=40, seed=5), FINE_HZ, 0, 400),
+        # three steps repeat themselves nearly as exactly as one
+        (Job(1.60710278, 0.3, 0.039015298, evaluates=25, seed=507567813, parts=3, saves=(60, 4)),
+         FINE_HZ, 0, 450),
     ],
 )  # fmt: skip
 def test_what_a_job_does_now_and_then_is_no_slowdown(
