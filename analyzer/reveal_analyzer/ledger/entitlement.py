@@ -77,6 +77,21 @@ class ShareTree:
             growing &= (until_content > step * _CLOSE) & (is_full @ sets == 0)
         return shares
 
+    def outranks(self, subject: int, other: int) -> bool:
+        """Return whether a subject (its row) weighs more than another where their paths part."""
+        mine, theirs = self._path(subject), self._path(other)
+        pairs = zip(mine, theirs, strict=False)
+        parted = next(((a, b) for a, b in pairs if a != b), None)
+        return parted is not None and bool(self.weights[parted[0]] > self.weights[parted[1]])
+
+    def _path(self, subject: int) -> list[int]:
+        """Return the rows from below the root down to a subject, of groups and the subject."""
+        path, row = [], len(self.under) + subject
+        while row >= 0:
+            path.append(row)
+            row = int(self.parents[row])
+        return path[::-1]
+
     def _rates(self, growing: Bools) -> Floats:
         """Return the part (n,) of each further CPU that every growing subject gets."""
         count = len(self.under)

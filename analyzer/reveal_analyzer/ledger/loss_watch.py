@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
-from reveal_analyzer.arrays import Floats
 from reveal_analyzer.derive.columns import LEVEL, Column
 from reveal_analyzer.hypotheses.model import HypothesisRule
 from reveal_analyzer.hypotheses.signature_matcher import Harmed, Matches, SignatureMatch
@@ -50,11 +50,8 @@ class LossWatch:
         self._forget(start_ns)
         sustained: list[SignatureMatch] = []
         present: list[SignatureMatch] = []
-
-        def entitled(desired: Floats) -> Floats:
-            return self._shares.tree(accounts.layout, start_ns).entitled(desired, cpus)
-
-        for metric, found in losses(accounts, entitled, _LEAST_SHARE_OPEN).items():
+        tree = partial(self._shares.tree, accounts.layout, start_ns)
+        for metric, found in losses(accounts, tree, cpus, _LEAST_SHARE_OPEN).items():
             rule = self._rules.get(metric)
             if rule is None:
                 continue

@@ -9,7 +9,7 @@ import numpy as np
 
 from reveal_analyzer.arrays import Bools, Floats
 from reveal_analyzer.ledger.accounts import COLUMNS, Accounts, PairLayout
-from reveal_analyzer.ledger.entitlement import shortfall
+from reveal_analyzer.ledger.entitlement import ShareTree, shortfall
 from reveal_contract import ledger
 from reveal_contract.ledger import Pair
 from reveal_contract.time_units import NS_PER_SECOND
@@ -19,6 +19,9 @@ from reveal_contract.time_units import NS_PER_SECOND
 LEAST_LOST = 0.05
 _LEAST_SHORTFALL = 0.05  # of its entitlement to CPU time
 _ABOVE_SHARE = 1.05  # times its entitlement
+# Of the wanted time, to somebody who did not run more than its share: the scheduler places threads
+# on the same CPU for a moment although another one is free.
+_LEAST_PLACED = 0.15
 _DESIRED = [COLUMNS.index(part) for part in ledger.DESIRED]
 _ON_CPU = [COLUMNS.index(part) for part in (ledger.RUN, ledger.WAIT_OTHERS, ledger.WAIT_SELF)]
 _RUN = COLUMNS.index(ledger.RUN)
@@ -33,42 +36,54 @@ class PairLoss(NamedTuple):
 
 
 def losses(
-    accounts: Accounts, entitled: Callable[[Floats], Floats], least: float
+    accounts: Accounts, tree: Callable[[], ShareTree], cpus: float, least: float
 ) -> dict[str, list[PairLoss]]:
     """Return the losses of at least a share of the wanted time, by metric of ``ledger.PAIRS``.
 
     A victim lost at least ``LEAST_LOST`` to all who are to blame, and for a CPU it got less than
     its share of them.  If somebody who took its CPU time ran more than its own share, nobody else
-    is to blame.  ``entitled`` returns the shares of subjects that want so many CPUs.
+    is to blame.  Who did not is to blame only for much, and only by those whom it does not outrank.
+    ``tree`` returns the shares of the subjects in ``cpus``.
     """
     desired = accounts.times[:, _DESIRED].sum(axis=1)
     found: dict[str, list[PairLoss]] = {}
     for metric, of in accounts.layout.pairs.items():
         times = accounts.taken[metric]
-        counts = of.named & (times > 0) & (times >= least * desired[of.victims])
+        of_desired = np.divide(
+            times, desired[of.victims], out=np.zeros(times.size), where=times > 0
+        )
+        counts = of.named & (times > 0) & (of_desired >= least)
         if metric == ledger.LOST_CPU and counts.any():
-            counts = _unfair(accounts.times, entitled, of, counts)
+            much = counts & (of_desired >= _LEAST_PLACED)
+            counts = _unfair(accounts.times, tree(), cpus, of, counts, much)
         counts = _harmful(times, of, counts)
         found[metric] = [
-            PairLoss(of.pairs[k], float(times[k] / desired[of.victims[k]]), float(times[k]))
+            PairLoss(of.pairs[k], float(of_desired[k]), float(times[k]))
             for k in np.flatnonzero(counts).tolist()
         ]
     return found
 
 
 def _unfair(
-    times: Floats, entitled: Callable[[Floats], Floats], of: PairLayout, counts: Bools
+    times: Floats, tree: ShareTree, cpus: float, of: PairLayout, counts: Bools, much: Bools
 ) -> Bools:
-    """Return which of these pairs are of a victim below its share and of who is to blame."""
+    """Return which of these pairs are of a victim below its share and of who is to blame.
+
+    ``much`` marks those whose loss also counts if nobody ran more than its share.
+    """
     on_cpu = times[:, _ON_CPU].sum(axis=1) / NS_PER_SECOND
     run = np.asarray(times[:, _RUN]) / NS_PER_SECOND
-    shares = entitled(on_cpu)
-    counts = counts & (shortfall(shares, run) >= _LEAST_SHORTFALL)[of.victims]
+    shares = tree.entitled(on_cpu, cpus)
+    is_short = (shortfall(shares, run) >= _LEAST_SHORTFALL)[of.victims]
     above = (run > _ABOVE_SHARE * shares)[of.culprits] & (of.culprits >= 0)
+    greedy = counts & is_short & above
     has_greedy = np.zeros(len(times), np.bool_)
-    has_greedy[of.victims[counts & above]] = True
+    has_greedy[of.victims[greedy]] = True
     # a CPU that two were bound to: nobody ran more than its share
-    result: Bools = counts & (above | ~has_greedy[of.victims])
+    bound = much & is_short & ~has_greedy[of.victims]
+    for k in np.flatnonzero(bound).tolist():
+        bound[k] = of.culprits[k] < 0 or not tree.outranks(int(of.culprits[k]), int(of.victims[k]))
+    result: Bools = greedy | bound
     return result
 
 

@@ -29,7 +29,7 @@ def found(
     accounts = AccountReader().read(second)
     assert accounts is not None
     tree = ShareTree.of(accounts.layout.subjects, shares)
-    lost = losses(accounts, lambda desired: tree.entitled(desired, cpus), 0.03)
+    lost = losses(accounts, lambda: tree, cpus, 0.03)
     return {loss.pair: loss.share for loss in lost[metric]}
 
 
@@ -90,6 +90,24 @@ def test_who_ran_no_more_than_its_share_is_not_to_blame_beside_who_did() -> None
 def test_two_that_are_bound_to_a_single_cpu_take_from_each_other() -> None:
     times = {JOB: Times(run=0.5, cpu={HOG: 0.5}), HOG: Times(run=0.5, cpu={JOB: 0.5})}
     assert found(times).keys() == {Pair(JOB, HOG), Pair(HOG, JOB)}
+
+
+@pytest.mark.parametrize(("lost", "count"), [(0.1, 0), (0.2, 1)])
+def test_a_short_overlap_with_who_ran_within_its_share_is_no_loss(lost: float, count: int) -> None:
+    times = {JOB: Times(run=1 - lost, cpu={HOG: lost}), HOG: Times(run=0.3)}
+    assert len(found(times)) == count
+
+
+def test_who_weighs_more_and_ran_within_its_share_is_not_to_blame() -> None:
+    times = {JOB: Times(run=0.6, cpu={HOG: 0.4}), HOG: Times(run=0.6, cpu={JOB: 0.2})}
+    idle = CpuShares((), (CpuMember(JOB, weight=3),))
+    pods = CpuGroup("/pods", weight=3000), CpuGroup("/pods/hog", "/pods", weight=20)
+    heavier = CpuShares(
+        (*pods, CpuGroup(JOB, weight=100)), (CpuMember(HOG, "/pods/hog"), CpuMember(JOB, JOB))
+    )
+    assert found(times).keys() == {Pair(JOB, HOG), Pair(HOG, JOB)}
+    assert found(times, shares=idle).keys() == {Pair(HOG, JOB)}
+    assert found(times, shares=heavier).keys() == {Pair(HOG, JOB)}
 
 
 def on_cpu_0(job: float, hog: float) -> CpuShares:
