@@ -22,6 +22,7 @@ from reveal_analyzer.hypotheses.bound_signature import ConditionInputs
 from reveal_analyzer.hypotheses.signature_matcher import Matches, SignatureMatcher
 from reveal_analyzer.ledger.accounts import AccountReader, Accounts
 from reveal_analyzer.ledger.announced_shares import ShareSource, equal_shares
+from reveal_analyzer.ledger.job_losses import JobLosses
 from reveal_analyzer.ledger.loss_watch import NOTHING, LossWatch
 from reveal_analyzer.ledger.lost_time import LostTime, lost_time
 from reveal_analyzer.ledger.totals import LedgerTotals
@@ -120,6 +121,7 @@ class NodeAnalyzer:
         windows = window_settings(settings)
         self._methods = PaperMethods(windows, ignored, fit_budget)
         self._history = SubjectHistory(announced.subjects)
+        self._job_losses = JobLosses(rules, self._history.name)
         self._job_starts = JobStarts()
         self._discards = Discards()
         self._findings = FindingTracker(
@@ -148,10 +150,13 @@ class NodeAnalyzer:
         self.minutes.push(second)
         # the paper mode evaluates every window and needs the decoded values, not the bytes
         self._methods.push(message, table, b"" if self._paper else data)
-        updates = self._decide(second)
-        if self._accounts is not None and not silent:
-            self._lost.add(self._accounts)
-            self.on_accounts(self._accounts)
+        decided = self._decide(second)
+        if self._accounts is not None:
+            self._job_losses.push(second.start_ns, self._accounts)
+            if not silent:
+                self._lost.add(self._accounts)
+                self.on_accounts(self._accounts)
+        updates = self._job_losses.added(decided)
         if not self._paper:
             updates = self._jobs.update(message, table, self._findings.latest, updates)
         return [] if silent else updates
@@ -159,8 +164,8 @@ class NodeAnalyzer:
     def finish(self) -> list[FindingUpdate]:
         """Return the last state of the findings that are open when watching ends."""
         if self._paper:
-            return self._paper.finish()
-        return self._jobs.finish(self._findings.finish())
+            return self._job_losses.added(self._paper.finish())
+        return self._jobs.finish(self._job_losses.added(self._findings.finish()))
 
     def save(self) -> StateTree:
         """Return what was learned, by part; it may be saved at any time between two slices."""
@@ -194,7 +199,9 @@ class NodeAnalyzer:
 
     def _stateful(self) -> dict[str, Stateful]:
         """Return the parts whose state is saved, in the order in which they are restored."""
-        parts: dict[str, Stateful] = {"clock": self._clock, "job_starts": self._job_starts}
+        parts: dict[str, Stateful] = {
+            "clock": self._clock, "job_starts": self._job_starts, "job_losses": self._job_losses,
+        }  # fmt: skip
         if self._paper:  # the others do not run: what they knew would be outdated later
             return {
                 **parts,

@@ -139,14 +139,20 @@ def _amount(number: str, evidence: Evidence) -> str:
 
 
 def _claim_with_impact(finding: Finding) -> str:
-    """Return the claim and the slowdown of the job that lost most, unless the claim states it."""
+    """Return the claim and what the job lost that lost most, unless the claim states it."""
     impact = finding.impact
-    if impact is None or _is_about_job(finding):
-        return finding.claim
-    return (
-        f"{finding.claim}; steps of {impact.subject} take {impact.slowdown_percent:.1f} % longer"
-        f" ({impact.low_percent:.1f} to {impact.high_percent:.1f})"
-    )
+    if impact is not None and not _is_about_job(finding):
+        return (
+            f"{finding.claim}; steps of {impact.subject} take {impact.slowdown_percent:.1f} %"
+            f" longer ({impact.low_percent:.1f} to {impact.high_percent:.1f})"
+        )
+    if impact is None and finding.lost_time:
+        loss = finding.lost_time[0]
+        return (
+            f"{finding.claim}; {loss.subject} lost {loss.lost_percent:.0f} % of its time by it,"
+            f" its work takes {loss.slowdown_percent:.0f} % longer"
+        )
+    return finding.claim
 
 
 def _is_about_job(finding: Finding) -> bool:

@@ -11,6 +11,8 @@ from typing import Any
 from reveal_contract.metric import Subsystem
 from reveal_contract.names import camel_case
 
+_MOST_LOST = 99.9  # percent: who lost all of its time has no slowdown
+
 
 class Severity(StrEnum):
     LOW = "Low"
@@ -169,12 +171,41 @@ class Impact:
 
 
 @dataclass(frozen=True, slots=True)
+class JobLoss:
+    """What a job lost by the cause of a finding, as the ledger measured it.
+
+    Percent of the time in which the job did not sleep, over ``window_s`` seconds in which the
+    finding was active.
+    """
+
+    subject: str
+    lost_percent: float
+    window_s: int
+
+    @property
+    def slowdown_percent(self) -> float:
+        """How much longer the job takes for the same work than without the loss."""
+        lost = min(self.lost_percent, _MOST_LOST)
+        return 100 * lost / (100 - lost)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the row without floats: percents are decimal strings."""
+        return {
+            "subject": self.subject,
+            "lostPercent": f"{self.lost_percent:.1f}",
+            "slowdownPercent": f"{self.slowdown_percent:.1f}",
+            "windowSeconds": self.window_s,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """An episode with its attribution; its rows have camelCase keys.
 
     ``pods`` and ``subjects`` cause it, the one that explains most first; their shares are of
     ``share_metric``.  ``victims`` suffer from it (``namespace/name`` of a pod), where a known cause
-    says how to recognize them.  ``resolution`` says why a resolved finding ended.
+    says how to recognize them.  ``lost_time`` is what jobs lost by the cause, most first, on a node
+    with the lost-time ledger.  ``resolution`` says why a resolved finding ended.
     """
 
     id: str
@@ -202,6 +233,7 @@ class Finding:
     victims: tuple[str, ...] = ()
     resolution: Resolution = Resolution.NONE
     share_metric: str = ""
+    lost_time: tuple[JobLoss, ...] = ()
 
     @property
     def foremost(self) -> Pod | Subject | None:
@@ -245,6 +277,8 @@ class Finding:
             row["victims"] = list(self.victims)
         if self.share_metric:
             row["shareMetric"] = self.share_metric
+        if self.lost_time:
+            row["lostTime"] = [loss.to_dict() for loss in self.lost_time]
         return row
 
 

@@ -25,14 +25,16 @@ from reveal_contract.finding import FindingChange, State
 from reveal_contract.metric import Kind, Subsystem
 from reveal_contract.time_units import NS_PER_SECOND
 
-CPU, MEMORY, GPU, NETWORK = Subsystem.CPU, Subsystem.MEMORY, Subsystem.GPU, Subsystem.NETWORK
+CPU, MEMORY, GPU = Subsystem.CPU, Subsystem.MEMORY, Subsystem.GPU
+NETWORK, STORAGE = Subsystem.NETWORK, Subsystem.STORAGE
 RULES = {rule.name: rule for rule in load()}
 OOM_KILL = SignatureMatch(RULES["OOMKill"], ())
 STEAL, DELAY, DEFICIT = "cpu.steal", "cpu.run_delay", "gpu.clock_deficit"
+PRESSED = "memory.pressure.some"
 DROPS, RETRANSMITTED = "network.softnet.dropped", "network.tcp.retransmit_share"
 OF = {CPU: STEAL, GPU: DEFICIT}
 METRICS = (STEAL, DELAY, DEFICIT, DROPS, "network.tcp.retrans_segs", "network.tcp.out_segs",
-           "memory.pressure.some")  # fmt: skip
+           PRESSED)  # fmt: skip
 PLAN = column_plan(ChannelTable(tuple(Channel(name, "", Kind.COUNTER) for name in METRICS), ()))
 WIDTH = len(PLAN.columns)
 CALM: dict[Subsystem, float] = {}
@@ -140,5 +142,6 @@ def match_of(rule: str, metric: str, instance: str = "") -> SignatureMatch:
     return SignatureMatch(RULES[rule], columns, instance, 1.0)
 
 
-THROTTLED = SignatureMatch(RULES["CPUQuotaThrottling"], (), "a", 5e8)
+PRESSURE = match_of("MemoryPressure", PRESSED)
+BLOCKED = SignatureMatch(RULES["BlockedOnIO"], (), "", 5e8)  # explained by pressure
 LOSS = match_of("PacketLoss", RETRANSMITTED)

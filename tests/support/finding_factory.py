@@ -21,6 +21,7 @@ from reveal_contract.finding import (
     FindingUpdate,
     Hypothesis,
     Impact,
+    JobLoss,
     Method,
     Peers,
     Pod,
@@ -84,6 +85,7 @@ def largest() -> Finding:
         ),
         notes=(words * 20,) * 30,
         victims=(f"{'v' * 63}/{'w' * 253}",) * 30,
+        lost_time=(JobLoss("j" * 400, 100.0, 60),) * 30,
         share_metric="s" * 200,
         peers=Peers(9, "0" * 200, "1" * 200),
         impact=Impact("j" * 400, 9.14, 8.04, 10.24, 1716.4, 1572.7, START_NS, 30, "c" * 200, 188),
@@ -157,6 +159,7 @@ def cpu_contention(now_ns: int) -> Finding:
         subjects=(Subject("Unit", "node-backup.service", 7, 6, Confidence.MEASURED),),
         share_metric="cpu.subject.usage",
         victims=("training/llm-worker-3",),
+        lost_time=(JobLoss("training/llm-worker-3", 38.2, 60),),
         score_percent=100,
         confidence_percent=97,
         impact=Impact(
@@ -286,6 +289,7 @@ def _minutes_ago(now_ns: int, minutes: int) -> int:
 _TEXT = st.text(max_size=300)
 _WORD = st.text(min_size=1, max_size=300)
 _PERCENT = st.integers(-1000, 1000)
+_TENTHS = st.integers(0, 1000).map(lambda tenths: tenths / 10)
 _TIME = st.integers(0, 4 * 10**18)
 _SURE = st.sampled_from(Confidence)
 
@@ -331,5 +335,6 @@ ANY_FINDING = st.builds(
     peers=st.none() | st.builds(Peers, st.integers(0, 10**6), _TEXT, _TEXT),
     victims=_many(_TEXT),
     share_metric=_TEXT,
+    lost_time=_many(st.builds(JobLoss, _TEXT, _TENTHS, st.integers(0, 60))),
     resolution=st.sampled_from(Resolution),
 )

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from reveal_analyzer.heartbeat.loss_comparison import comparison_note
 from reveal_analyzer.heartbeat.slowdown_state import STEADY_S, SlowdownState
 from reveal_analyzer.state.records import restore_record, save_record
 from reveal_analyzer.state.tree import StateTree, named_sections
@@ -60,7 +61,9 @@ class _RelatedFinding:
         """Return the finding with what it costs."""
         if self.bare is None:
             return None
-        notes = (*self.bare.notes, self.note) if self.note else self.bare.notes
+        losses = self.bare.lost_time
+        compared = comparison_note(self.cost, losses) if self.cost and not self.note else ""
+        notes = (*self.bare.notes, *filter(None, (self.note, compared)))
         worst = max(self.bare.severity, self.harm, key=lambda each: each.rank)
         finding = replace(self.bare, impact=self.cost, severity=worst, notes=notes)
         return with_references(finding, self.slowdowns)

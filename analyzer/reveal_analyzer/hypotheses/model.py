@@ -49,6 +49,7 @@ _FEATURE = (
     " (over CPUs) or sum_values (over subjects); without it any of them but mean_change"
 )
 _INSTANCE = "only this instance; * and ? are wildcards (eth*, NET_RX)"
+_LOST_PARTS = ("", ledger.THROTTLED, ledger.MEMORY, ledger.IRQ)
 _METRIC = "a metric of the catalogue (`reveal catalog`)"
 _WHY = "the reason, in one sentence"
 
@@ -179,6 +180,15 @@ class HypothesisRule:
     victims: tuple[str, ...] = key(
         "metrics whose harm by subject names the victims", default=(), kind="subject metric"
     )
+    not_explained_by: tuple[str, ...] = key(
+        "names of causes that do not explain this one, although its metrics are symptoms of theirs",
+        default=(), kind="name",
+    )  # fmt: skip
+    lost_part: str = key(
+        "part of the ledger's lost time that the cause takes by itself, beside what its culprits"
+        " take",
+        default="", choices=_LOST_PARTS,
+    )  # fmt: skip
     disabled: bool = key(
         "true removes the hypothesis of this name; no other key than the name is needed then",
         default=False,
@@ -203,6 +213,8 @@ class HypothesisRule:
 
     def explains(self, other: HypothesisRule) -> bool:
         """Return whether all metrics that ``other`` rests on are symptoms of this cause."""
+        if self.name in other.not_explained_by:
+            return False
         own = {symptom.metric for symptom in self.symptoms}
         return self is not other and bool(own) and other.required_metrics() <= own
 

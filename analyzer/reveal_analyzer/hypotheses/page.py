@@ -67,6 +67,8 @@ def section(rule: HypothesisRule) -> Iterator[str]:
     yield f"\nCulprit: {culprit(rule)}"
     if rule.victims:
         yield f"\nVictims: by `{'`, `'.join(rule.victims)}`"
+    if rule.lost_part:
+        yield f"\nLost time that it takes by itself: `{rule.lost_part}`"
 
 
 def _bullets(lines: Iterable[str]) -> Iterator[str]:

@@ -7,7 +7,7 @@ API, and objects of the API become reports in ``report_parser``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
 from reveal_contract.finding import (
@@ -38,6 +38,7 @@ from reveal_contract.kube.names import (
 )
 from reveal_contract.kube.report_limits import LISTS, MAX_BYTES, kept_entries, limited
 from reveal_contract.metric import Subsystem
+from reveal_contract.names import camel_case
 from reveal_contract.time_units import NS_PER_SECOND
 
 __all__ = [
@@ -56,6 +57,7 @@ _NS_PER_MS = 1_000_000
 _IN_SPEC = ("id", "kind", "nodeName", "scope", "firstSeenTime")  # of a finding's row
 # fields of rows that stay although they are empty: the schema requires them
 _REQUIRED = ("metric", "value", "name", "namespace", "kind", "subject", "slowdownPercent")
+_FIELDS = tuple(spec.name for spec in fields(Finding))
 _CAUSE_BYTES = 128
 _NAMED_PODS = 3
 _POD_NAMES_BYTES = 512
@@ -331,10 +333,11 @@ def _fitted(whole: Report) -> Report:
     """Return the report with its lists shortened until it is within ``MAX_BYTES``."""
     kept = kept_entries(whole.to_create(), whole.status)
     finding = whole.finding
+    lists = {name: getattr(finding, name) for name in _FIELDS if camel_case(name) in kept}
     shorter = {
-        name: getattr(finding, name)[:count]
-        for name, count in kept.items()
-        if count < len(getattr(finding, name))
+        name: entries[:count]
+        for name, entries in lists.items()
+        if (count := kept[camel_case(name)]) < len(entries)
     }
     return replace(whole, finding=replace(finding, **shorter)) if shorter else whole
 

@@ -27,6 +27,7 @@ _OWNER_BYTES = 256  # an ownerReference
 LISTS = {
     "notes": (10, 1),
     "victims": (10, 1),
+    "lostTime": (5, 1),
     "subjects": (10, 2),
     "methods": (8, 3),
     "pods": (10, 2),
@@ -49,6 +50,7 @@ _TEXTS: dict[str | None, int] = {
     "victims": 317,
     "notes": 256,
     "impact.subject": 317,
+    "lostTime.subject": 317,
     None: 128,
 }
 _UNLIMITED = ("id", "node_name")  # they identify the finding: its spec never changes

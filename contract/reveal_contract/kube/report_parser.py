@@ -14,6 +14,7 @@ from reveal_contract.finding import (
     FindingScope,
     Hypothesis,
     Impact,
+    JobLoss,
     Method,
     Peers,
     Pod,
@@ -31,7 +32,7 @@ _KNOWN = {
     "state", "severity", "subsystem", "subsystems", "lastSeenTime", "resolvedTime",
     "resolution", "claim", "hypothesis", "methods", "evidence", "pods", "subjects", "victims",
     "peers", "impact", "scorePercent", "confidencePercent", "notes", "cause", "agree", "podNames",
-    "shareMetric", "windows", "profileGeneration",
+    "shareMetric", "lostTime", "windows", "profileGeneration",
 }  # fmt: skip
 
 Row = Mapping[str, Any]
@@ -134,6 +135,7 @@ def _finding(identity: ReportIdentity, status: Row) -> Finding:
         victims=tuple(status.get("victims", ())),
         resolution=Resolution(status.get("resolution", "")),
         share_metric=status.get("shareMetric", ""),
+        lost_time=tuple(map(_job_loss, status.get("lostTime", ()))),
     )
 
 
@@ -186,6 +188,10 @@ def _subject(row: Row) -> Subject:
 
 def _peers(row: Row) -> Peers:
     return Peers(row["compared"], row.get("median", ""), row.get("value", ""))
+
+
+def _job_loss(row: Row) -> JobLoss:
+    return JobLoss(row["subject"], float(row["lostPercent"]), row.get("windowSeconds", 0))
 
 
 def _impact(row: Row) -> Impact:

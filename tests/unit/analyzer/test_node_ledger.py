@@ -81,6 +81,8 @@ def test_a_subject_that_takes_cpu_time_is_found_with_its_victim() -> None:
     note = f"{JOB} lost 56 % of the time that it wanted: 56 % to {HOG}"
     assert note in first.notes
     assert (culprit.share_percent, first.share_metric) == (100, "ledger.taken_cpu")
+    (loss,) = first.lost_time
+    assert (loss.subject, round(loss.lost_percent), round(loss.slowdown_percent)) == (JOB, 56, 125)
     ((ended, last),) = story.of(FindingChange.RESOLVED)
     assert 150 <= ended <= 165
     assert last.resolution is Resolution.ENDED

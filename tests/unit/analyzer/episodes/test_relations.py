@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+import pytest
+
 from reveal_analyzer.hypotheses.signature_matcher import Harmed, SignatureMatch
 from reveal_contract.finding import FindingChange
-from support.case_clock import CPU, LOSS, NETWORK, RETRANSMITTED, RULES, THROTTLED, Clock, match_of
+from support.case_clock import (
+    BLOCKED,
+    CPU,
+    LOSS,
+    MEMORY,
+    NETWORK,
+    PRESSURE,
+    RULES,
+    STORAGE,
+    Clock,
+)
 
 
 def test_each_throttled_pod_is_a_case_of_its_own_unless_they_began_together() -> None:
@@ -38,54 +50,67 @@ def test_what_the_ledger_measures_names_a_score_that_began_with_it() -> None:
 
 
 def test_what_the_ledger_measures_later_does_not_explain_what_was_there() -> None:
-    """Loss can be an effect of taken time: not if it began first."""
+    """Contention can be an effect of taken time: not if it began first."""
     taken = SignatureMatch(RULES["CPUTakenByNeighbor"], (), "a", 5e8, (Harmed("b", 0.4),))
-    loss_first, together = Clock(RULES.values()), Clock(RULES.values())
-    loss_first.run(10, sustained=[LOSS])
-    changes = loss_first.run(20, sustained=[LOSS, taken])
+    crowded = SignatureMatch(RULES["CPUContention"], (), "", 5e8)
+    crowded_first, together = Clock(RULES.values()), Clock(RULES.values())
+    crowded_first.run(10, sustained=[crowded])
+    changes = crowded_first.run(20, sustained=[crowded, taken])
     assert [(change, case.rules) for change, case in changes] == [
         (FindingChange.OPENED, {"CPUTakenByNeighbor"})
     ]
-    together.run(3, sustained=[LOSS])
-    together.run(20, sustained=[LOSS, taken])
-    assert together.changes_of(FindingChange.OPENED) == [(0, NETWORK)]
+    together.run(3, sustained=[crowded])
+    together.run(20, sustained=[crowded, taken])
+    assert together.changes_of(FindingChange.OPENED) == [(0, CPU)]
+
+
+@pytest.mark.parametrize("cause", ["CPUTakenByNeighbor", "CPUContention", "CPUQuotaThrottling"])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_who_waits_for_a_cpu_loses_no_packets(cause: str, is_first: bool) -> None:
+    harmed = (Harmed("b", 0.06),) if cause == "CPUTakenByNeighbor" else ()
+    waits = SignatureMatch(RULES[cause], (), "a", 6e7, harmed)
+    clock, first = Clock(RULES.values()), waits if is_first else LOSS
+    clock.run(3, sustained=[first])
+    clock.run(20, sustained=[waits, LOSS])
+    clock.run(20, sustained=[LOSS])
+    opened = clock.changes_of(FindingChange.OPENED)
+    assert [subsystem for _, subsystem in opened].count(NETWORK) == 1
+    assert NETWORK not in [subsystem for _, subsystem in clock.changes_of(FindingChange.RESOLVED)]
 
 
 def test_a_symptom_follows_its_cause_within_seconds() -> None:
-    throttled = SignatureMatch(RULES["CPUQuotaThrottling"], (), "a", 5e8)
-    loss = match_of("PacketLoss", RETRANSMITTED)
     soon, late = Clock(RULES.values()), Clock(RULES.values())
-    soon.run(10, sustained=[throttled])
-    soon.run(20, sustained=[throttled, loss])
-    assert soon.changes_of(FindingChange.OPENED) == [(0, CPU)]
-    late.run(300, sustained=[throttled])
-    late.run(20, sustained=[throttled, loss])
-    assert late.changes_of(FindingChange.OPENED) == [(0, CPU), (300, NETWORK)]
+    soon.run(10, sustained=[PRESSURE])
+    soon.run(20, sustained=[PRESSURE, BLOCKED])
+    assert soon.changes_of(FindingChange.OPENED) == [(0, MEMORY)]
+    late.run(300, sustained=[PRESSURE])
+    late.run(20, sustained=[PRESSURE, BLOCKED])
+    assert late.changes_of(FindingChange.OPENED) == [(0, MEMORY), (300, STORAGE)]
 
 
 def test_a_symptom_that_comes_and_goes_from_the_onset_on_belongs_to_its_cause() -> None:
-    throttled, loss, clock = THROTTLED, LOSS, Clock(RULES.values())
-    clock.run(2, sustained=[throttled])
+    clock = Clock(RULES.values())
+    clock.run(2, sustained=[PRESSURE])
     for _ in range(5):
-        clock.run(1, sustained=[throttled], present=[loss])
-        clock.run(9, sustained=[throttled])
-    clock.run(5, sustained=[throttled, loss])
-    assert clock.changes_of(FindingChange.OPENED) == [(0, CPU)]
+        clock.run(1, sustained=[PRESSURE], present=[BLOCKED])
+        clock.run(9, sustained=[PRESSURE])
+    clock.run(5, sustained=[PRESSURE, BLOCKED])
+    assert clock.changes_of(FindingChange.OPENED) == [(0, MEMORY)]
 
 
 def test_a_symptom_that_was_absent_for_long_has_another_cause_when_it_comes_back() -> None:
-    throttled, loss, clock = THROTTLED, LOSS, Clock(RULES.values())
-    clock.run(2, sustained=[throttled])
-    clock.run(5, sustained=[throttled, loss])
-    clock.run(60, sustained=[throttled])
-    clock.run(5, sustained=[throttled, loss])
-    assert clock.changes_of(FindingChange.OPENED) == [(0, CPU), (67, NETWORK)]
+    clock = Clock(RULES.values())
+    clock.run(2, sustained=[PRESSURE])
+    clock.run(5, sustained=[PRESSURE, BLOCKED])
+    clock.run(60, sustained=[PRESSURE])
+    clock.run(5, sustained=[PRESSURE, BLOCKED])
+    assert clock.changes_of(FindingChange.OPENED) == [(0, MEMORY), (67, STORAGE)]
 
 
 def test_the_signature_of_a_symptom_outlives_its_cause_as_a_case_of_its_own() -> None:
-    throttled, loss, clock = THROTTLED, LOSS, Clock(RULES.values())
-    clock.run(10, sustained=[throttled])
-    clock.run(5, sustained=[throttled, loss])
-    clock.run(30, sustained=[loss])
-    assert clock.changes_of(FindingChange.RESOLVED) == [(24, CPU)]
-    assert clock.changes_of(FindingChange.OPENED) == [(0, CPU), (24, NETWORK)]
+    clock = Clock(RULES.values())
+    clock.run(10, sustained=[PRESSURE])
+    clock.run(5, sustained=[PRESSURE, BLOCKED])
+    clock.run(30, sustained=[BLOCKED])
+    assert clock.changes_of(FindingChange.RESOLVED) == [(24, MEMORY)]
+    assert clock.changes_of(FindingChange.OPENED) == [(0, MEMORY), (24, STORAGE)]
