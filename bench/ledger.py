@@ -1,5 +1,7 @@
 """The lost-time ledger: exactness, cost at several switch rates, load time, memory, bytes sent.
 
+With ``crowd``: its cost beside 200 pods of 20 threads, and a million short processes.
+
 Two subjects share the CPUs with whatever else runs: their parts are compared with their lives, with
 schedstat and with the CPU time of their cgroups.  The cost is the CPU time of a switching program,
 with the programs attached and without, in turn.  Needs root and all that the ledger needs.
@@ -21,10 +23,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from benchmark_report import Row, report
-from ledgerbench import live, wire
+from ledgerbench import crowd, live, wire
 from reveal_collector.ledger.programs import State, Totals
 
-_PARTS = ("exactness", "cost", "load", "wire")
+_PARTS = ("exactness", "cost", "load", "wire", "crowd")
 _ON_OR_OFF = [state for state in State if state not in (State.ALIVE, State.DISK)]
 _PAUSES_US = (2000, 200, 20, 0)  # from 1,000 switches a second to as many as there can be
 _ROUNDS = 7
@@ -170,6 +172,7 @@ def main() -> None:
     )
     parser.add_argument("--only", choices=_PARTS, action="append", help="leave the other parts out")
     parser.add_argument("--seconds", type=int, default=60, help="of the check of exactness")
+    parser.add_argument("--processes", type=int, default=1_000_000, help="short ones, of the crowd")
     given = parser.parse_args()
     parts = given.only or _PARTS
     notes: dict[str, list[Row]] = {}
@@ -180,6 +183,8 @@ def main() -> None:
         notes["load"] = loading()
     if "wire" in parts:
         notes["wire"] = [wire.measure(20, 20)]
+    if "crowd" in parts:
+        notes["crowd"] = [crowd.pods(200, 20, 30), crowd.processes(given.processes)]
     for name, part in notes.items():
         print(name, *part, sep="\n")
     report("ledger", rows, **notes)

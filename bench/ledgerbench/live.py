@@ -37,10 +37,15 @@ class Subject:
         return self.folder.stat().st_ino
 
     def start(self, code: str) -> None:
+        """Run a program of Python in it."""
+        self.start_program(sys.executable, "-S", "-c", code)
+
+    def start_program(self, *command: str | Path) -> None:
+        """Run a program in it."""
+
         def enter() -> None:
             (self.folder / "cgroup.procs").write_text(str(os.getpid()))
 
-        command = [sys.executable, "-S", "-c", code]
         self.processes.append(subprocess.Popen(command, preexec_fn=enter))  # noqa: PLW1509
 
     def used_ns(self) -> int:

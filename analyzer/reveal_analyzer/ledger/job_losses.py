@@ -100,7 +100,7 @@ class JobLosses:
         is_limit = part in _OWN_LIMITS
         lost = {} if is_limit else self._taken(finding, totals)
         for subject in totals.times if part else ():
-            if not is_limit or self._is_one_of(_named(finding), subject, finding.last_observed_ns):
+            if not is_limit or self._is_named(_named(finding), subject, finding.last_observed_ns):
                 lost[subject] = lost.get(subject, 0.0) + totals.time(subject, part or "")
         return lost
 
@@ -111,11 +111,11 @@ class JobLosses:
         for by_victim in totals.taken.values():
             for victim, by_culprit in by_victim.items():
                 for culprit, time in by_culprit.items():
-                    if victim != culprit and self._is_one_of(named, culprit, time_ns):
+                    if victim != culprit and self._is_named(named, culprit, time_ns):
                         taken[victim] = taken.get(victim, 0.0) + time
         return taken
 
-    def _is_one_of(self, names: frozenset[str], subject: str, time_ns: int) -> bool:
+    def _is_named(self, names: frozenset[str], subject: str, time_ns: int) -> bool:
         if not names or subject in ledger.NAMELESS:
             return False
         return subject in names or self._name(subject, time_ns) in names

@@ -71,12 +71,27 @@ def versions(roots: Roots) -> dict[str, str]:
 
 
 def processes(roots: Roots, uses: Iterable[tuple[int, str]]) -> tuple[GpuProcess, ...]:
-    """Return where the processes that use GPUs may run; processes that have ended are omitted."""
+    """Return where the processes that use GPUs may run; processes that have ended are omitted.
+
+    Of too many, each GPU keeps its first ones.
+    """
     by_pid: dict[int, set[str]] = {}
     for pid, address in uses:
         by_pid.setdefault(pid, set()).add(address)
-    found = (_process(roots, pid, by_pid[pid]) for pid in sorted(by_pid)[:_MOST_PROCESSES])
+    chosen = sorted(_spread(by_pid)[:_MOST_PROCESSES])
+    found = (_process(roots, pid, by_pid[pid]) for pid in chosen)
     return tuple(process for process in found if process)
+
+
+def _spread(by_pid: Mapping[int, Collection[str]]) -> list[int]:
+    """Return the processes: the first of each GPU, then the second of each, and so on."""
+    positions: dict[int, int] = {}
+    counts: dict[str, int] = {}
+    for pid in sorted(by_pid):
+        positions[pid] = min(counts.get(address, 0) for address in by_pid[pid])
+        for address in by_pid[pid]:
+            counts[address] = counts.get(address, 0) + 1
+    return sorted(positions, key=lambda pid: (positions[pid], pid))
 
 
 def _process(roots: Roots, pid: int, addresses: set[str]) -> GpuProcess | None:

@@ -6,9 +6,11 @@ The client package is imported by ``connect`` only: most analyzers of tests and 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from reveal_analyzer.sinks.kube.older_schema import OlderSchema
 from reveal_contract import VERSION
 from reveal_contract.kube.names import (
     ANALYZER_MANAGER,
@@ -94,6 +96,7 @@ class KubernetesApi:
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
+        self._profiles, self._reports = OlderSchema(PROFILE_KIND), OlderSchema(REPORT_KIND)
 
     def profile(self, name: str) -> Object:
         return self._transport.request("GET", path(PROFILE_KIND, name=name))
@@ -105,7 +108,8 @@ class KubernetesApi:
             "metadata": {"name": name},
             "status": dict(status),
         }
-        self._apply(path(PROFILE_KIND, "", name, "status"), body)
+        where = path(PROFILE_KIND, "", name, "status")
+        self._profiles.send(body, partial(self._apply, where))
 
     def open_reports(self, profile: str) -> Iterator[Object]:
         return self._open_reports(LABEL_PROFILE, profile)
@@ -117,7 +121,8 @@ class KubernetesApi:
         return self._create(path(REPORT_KIND), body)
 
     def apply_report_status(self, name: str, body: Object) -> None:
-        self._apply(path(REPORT_KIND, "", name, "status"), body)
+        where = path(REPORT_KIND, "", name, "status")
+        self._reports.send(body, partial(self._apply, where))
 
     def label_report(self, name: str, labels: Mapping[str, str]) -> None:
         self._merge(path(REPORT_KIND, "", name), {"metadata": {"labels": dict(labels)}})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -51,3 +52,14 @@ def test_a_missing_driver_is_reported(script: Script) -> None:
     script.change({"call.nvmlInitWithFlags": 9})
     with pytest.raises(Unsupported, match="not loaded"):
         query_nvml(Roots())
+
+
+def test_of_too_many_processes_every_gpu_keeps_some(tmp_path: Path) -> None:
+    for pid in range(1, 202):
+        folder = tmp_path / str(pid)
+        folder.mkdir()
+        (folder / "status").write_text(f"Name:\tp{pid}\nCpus_allowed_list:\t0-3\n")
+    busy = [(pid, "0000:01:00.0") for pid in range(1, 201)]
+    found = gpus.processes(Roots(proc=tmp_path), [*busy, (201, "0000:02:00.0")])
+    pids = [process.pid for process in found]
+    assert (len(pids), pids[0], pids[-1], pids == sorted(pids)) == (64, 1, 201, True)
