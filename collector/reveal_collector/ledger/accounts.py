@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from operator import sub
 
 from reveal_collector.ledger.programs import (
@@ -34,21 +34,6 @@ _LEEWAY = 64  # threads that may have come and gone between two readings
 Names = tuple[str, str]
 
 
-def is_plausible(before: Totals, now: Totals, slots: Iterable[Slot]) -> bool:
-    """Return whether no state lasted longer than all threads could have been in it.
-
-    A count that was read without its base is off by the time since the boot.
-    """
-    elapsed = max(now.now - before.now, NS_PER_SECOND)
-    for slot in slots:
-        threads = abs(before.threads[slot.number]) + abs(now.threads[slot.number]) + _LEEWAY
-        limit = 2 * threads * elapsed
-        steps = list(map(sub, now.spent[slot.number], before.spent[slot.number]))
-        if max(steps) > limit or min(steps) < -limit:
-            return False
-    return True
-
-
 class Interval:
     """What happened between two readings."""
 
@@ -56,7 +41,12 @@ class Interval:
         self.elapsed_ns = now.now - before.now
         self._before, self._now = before, now
         self._waits: dict[int, dict[int, int]] = {}  # by index of the victim
-        everybody = (*FIXED, *slots)
+        self._everybody = everybody = (*FIXED, *slots)
+        # all that follows rests on them, and each access to the totals costs a conversion
+        self._spent = {
+            slot.number: list(map(sub, now.spent[slot.number], before.spent[slot.number]))
+            for slot in everybody
+        }
         self._culprits = {
             slot.busy: slot.name for slot in everybody if slot.has_index or slot in FIXED
         }
@@ -64,18 +54,34 @@ class Interval:
         self._disk = {
             slot.name: used
             for slot in everybody
-            if (used := self._step(slot.number, State.DISK)) > 0
+            if (used := self._spent[slot.number][State.DISK]) > 0
         }
         self._all_disk = sum(self._disk.values())
 
+    @property
+    def is_plausible(self) -> bool:
+        """Whether no state lasted longer than all threads could have been in it.
+
+        A count that was read without its base is off by the time since the boot.
+        """
+        elapsed = max(self.elapsed_ns, NS_PER_SECOND)
+        threads_before, threads = list(self._before.threads), list(self._now.threads)
+        for slot in self._everybody:
+            number = slot.number
+            most = abs(threads_before[number]) + abs(threads[number]) + _LEEWAY
+            limit, steps = 2 * most * elapsed, self._spent[number]
+            if max(steps) > limit or min(steps) < -limit:
+                return False
+        return True
+
     def desired_cpus(self, slot: Slot) -> float:
         """Return the mean number of CPUs that a subject used, or would have used."""
-        spent = self._spent(slot)
+        spent = self._spent[slot.number]
         return max(0, sum(spent[state] for state in _DESIRED)) / max(self.elapsed_ns, 1)
 
     def counters(self, slot: Slot) -> list[int]:
         """Return the increments of a subject in the order of ``METRICS``."""
-        spent = self._spent(slot)
+        spent = self._spent[slot.number]
         waits = map(sub, self._now.waits[slot.number], self._before.waits[slot.number])
         wait_self, wait_idle = self._own_waits(slot)
         io_others = round(spent[State.IO] * (1 - self._disk_share(slot.name)))
@@ -108,7 +114,7 @@ class Interval:
             for index, step in self._waited(victim).items()
             if index in self._culprits and step > 0
         }
-        io = self._step(victim.number, State.IO)
+        io = self._spent[victim.number][State.IO]
         disk = self._lost_disk(io) if io > 0 and self._all_disk >= _LEAST_DISK_NS else {}
         return {
             (victim.name, name): (cpu.get(name, 0), disk.get(name, 0))
@@ -118,12 +124,6 @@ class Interval:
 
     def _lost_disk(self, io: int) -> dict[str, int]:
         return {name: round(self._disk_share(name) * io) for name in self._disk}
-
-    def _spent(self, slot: Slot) -> list[int]:
-        return list(map(sub, self._now.spent[slot.number], self._before.spent[slot.number]))
-
-    def _step(self, slot: int, state: State) -> int:
-        return int(self._now.spent[slot][state] - self._before.spent[slot][state])
 
     def _own_waits(self, slot: Slot) -> tuple[int, int]:
         """Return the waits while the subject itself ran, and while the CPU was idle."""

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable
 
-from reveal_collector.ledger.accounts import FIXED, Interval, is_plausible
+from reveal_collector.ledger.accounts import Interval
 from reveal_collector.ledger.channels import DisplayedSubjects
 from reveal_collector.ledger.guard import CostGuard
 from reveal_collector.ledger.naming import Naming, Observed
@@ -53,13 +53,14 @@ class Counting:
             totals = self._programs.read(extent)
         except BlockingIOError:
             return False
-        before, everybody = self.last, (*FIXED, *slots)
-        if before is not None and not is_plausible(before, totals, everybody):
+        before = self.last
+        interval = None if before is None else Interval(before, totals, slots)
+        if interval is not None and not interval.is_plausible:
             log.debug("the totals of the ledger are implausible")
             return False
         self.last = totals
-        if before is not None:
-            displayed.update(Interval(before, totals, slots), slots, time.monotonic())
+        if interval is not None:
+            displayed.update(interval, slots, time.monotonic())
         self._observed = Observed(totals, displayed.uses)
         self.is_too_costly = self._guard.is_exceeded(totals.now, totals.cost)
-        return before is not None
+        return interval is not None

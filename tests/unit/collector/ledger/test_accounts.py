@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reveal_collector.ledger.accounts import FIXED, KERNEL_METRICS, METRICS, Interval, is_plausible
+from reveal_collector.ledger.accounts import FIXED, KERNEL_METRICS, METRICS, Interval
 from reveal_collector.ledger.programs import State, Totals
 from reveal_collector.ledger.slots import Slot
 from reveal_contract import ledger
@@ -107,4 +107,4 @@ def test_a_count_without_its_base_is_not_plausible(ns: int, plausible: bool) -> 
     """A reading between the two is off by the uptime, here of 20 minutes, in either direction."""
     for sign in (1, -1):
         now = totals(now=2 * SECOND, spent={(3, State.SLEEP): sign * ns}, threads={3: 2})
-        assert is_plausible(BEFORE, now, [JOB]) is plausible
+        assert Interval(BEFORE, now, [JOB]).is_plausible is plausible
