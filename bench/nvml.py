@@ -16,8 +16,8 @@ import nvml_trace
 from benchmark_report import Row, report
 from reveal_collector.kernel_interfaces.errors import Unsupported
 from reveal_collector.nvml import devices, library
+from reveal_collector.nvml.metric_queries import SCALES, Query, supported_queries
 from reveal_collector.nvml.poller import NvmlPoller
-from reveal_collector.nvml.queries import SCALES, Query, supported_queries
 from reveal_collector.nvml.snapshots import QUICK, STATE
 from reveal_collector.readers.source import Roots
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from reveal_collector.nvml.devices import Gpu
-from reveal_collector.nvml.queries import QUERIES, THROTTLE_REASONS, FieldBatch
+from reveal_collector.nvml.metric_queries import QUERIES, THROTTLE_REASONS, FieldBatch
 
 Key = tuple[str, str]  # metric, instance
 _CALLS = {

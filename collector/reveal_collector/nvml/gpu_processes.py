@@ -13,7 +13,7 @@ from typing import Any
 
 from reveal_collector.nvml import library
 from reveal_collector.nvml.library import Handle, Library
-from reveal_collector.nvml.queries import Query, Values
+from reveal_collector.nvml.metric_queries import Query, Values
 from reveal_collector.subjects.pods.process_owner import ProcessOwner, SubjectOfPid
 from reveal_collector.subjects.processes import NotAProcess, parse_stat
 from reveal_collector.subjects.stable_selection import StableSelection

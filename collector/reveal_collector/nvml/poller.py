@@ -13,7 +13,7 @@ from reveal_collector.nvml.devices import Gpu
 from reveal_collector.nvml.events import XidCounts
 from reveal_collector.nvml.gpu_processes import GpuProcess, SubjectCache, SubjectGpuUsage
 from reveal_collector.nvml.library import Library
-from reveal_collector.nvml.queries import SCALES
+from reveal_collector.nvml.metric_queries import SCALES
 from reveal_collector.nvml.query_budget import QUICK_NS, RARE_NS
 from reveal_collector.nvml.query_schedule import Clock
 from reveal_collector.nvml.session import NvmlSession

@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from reveal_collector.nvml.library import Handle, Library
-from reveal_collector.nvml.queries import Query, Values
+from reveal_collector.nvml.metric_queries import Query, Values
 from reveal_collector.nvml.query_budget import SLOW_NS
 
 # metric -> nvmlGpmMetricId_t

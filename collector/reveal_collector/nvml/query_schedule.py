@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from reveal_collector.nvml import library
 from reveal_collector.nvml.library import Handle, Library
-from reveal_collector.nvml.queries import Query
+from reveal_collector.nvml.metric_queries import Query
 from reveal_collector.nvml.query_budget import QUICK_NS, Key, QueryBudget
 from reveal_collector.nvml.snapshots import STALE_NS
 from reveal_contract.catalogue import find

@@ -11,8 +11,8 @@ from reveal_collector.nvml.devices import Gpu, GpuDevice, enumerate_gpus
 from reveal_collector.nvml.events import XidEvents
 from reveal_collector.nvml.gpu_processes import GpuProcesses
 from reveal_collector.nvml.library import Handle, Library
+from reveal_collector.nvml.metric_queries import Query, supported_queries
 from reveal_collector.nvml.profiling import GpmProfile
-from reveal_collector.nvml.queries import Query, supported_queries
 from reveal_collector.nvml.query_budget import QueryBudget
 from reveal_collector.nvml.query_schedule import Clock, QuerySchedule
 

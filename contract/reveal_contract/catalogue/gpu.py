@@ -1,6 +1,6 @@
 """Catalogue rows: GPUs through NVML (nvml.h; names as in nvidia-smi).
 
-The collector reads each row by its query in ``reveal_collector.nvml.queries``.
+The collector reads each row by its query in ``reveal_collector.nvml.metric_queries``.
 """
 
 from __future__ import annotations

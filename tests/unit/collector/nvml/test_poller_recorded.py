@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from reveal_collector.nvml.queries import THROTTLE_REASONS
+from reveal_collector.nvml.metric_queries import THROTTLE_REASONS
 from reveal_collector.nvml.snapshots import QUICK, STATE
 from support import fake_nvml
 from support.fake_nvml import Script

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from reveal_collector.nvml.queries import Query
+from reveal_collector.nvml.metric_queries import Query
 from reveal_collector.nvml.query_budget import SLOW_NS, QueryBudget
 from reveal_collector.nvml.query_schedule import QuerySchedule
 from reveal_collector.nvml.snapshots import STALE_NS
