@@ -19,7 +19,15 @@ from reveal_analyzer.sinks.kube.sink import KubeSink
 from reveal_analyzer.telemetry.degraded import Degradation
 from reveal_analyzer.telemetry.snapshot import NodeSnapshot, Snapshot
 from reveal_analyzer.telemetry.states import TelemetryState
-from reveal_contract.finding import Confidence, FindingChange, FindingUpdate, Pod, Severity, rfc3339
+from reveal_contract.finding import (
+    Confidence,
+    FindingChange,
+    FindingUpdate,
+    JobLoss,
+    Pod,
+    Severity,
+    rfc3339,
+)
 from reveal_contract.kube import names
 from reveal_contract.kube.anomaly_report import report
 from reveal_contract.names import shard
@@ -74,6 +82,33 @@ def test_a_finding_has_a_single_report_and_event_until_it_is_resolved(bench: Api
     assert over["metadata"]["labels"][names.LABEL_STATE] == "Resolved"
     assert over["spec"] == stored["spec"]
     assert bench.reasons() == ["AnomalyDetected", "AnomalyResolved"]
+
+
+@pytest.fixture
+def older_definition(served: Kube) -> Iterator[None]:
+    """The cluster's schema of reports does not have ``lostTime``."""
+    served.install(*DEFINITIONS)
+    name = f"anomalyreports.{names.GROUP}"
+    definition = served.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", name)
+    assert definition is not None
+    versions = definition["spec"]["versions"]
+    for version in versions:
+        status = version["schema"]["openAPIV3Schema"]["properties"]["status"]
+        del status["properties"]["lostTime"]
+    served.patch(definition, {"spec": {"versions": versions}})
+    where = f"/openapi/v3/apis/{names.API_VERSION}"
+    wait_for(lambda: "lostTime" not in str(served.request("GET", where)), 20, "the older schema")
+    yield
+    served.install(*DEFINITIONS)
+
+
+@pytest.mark.usefixtures("older_definition")
+def test_a_report_is_written_where_the_schema_is_older(bench: ApiServerSink) -> None:
+    bench.update(opened(lost_time=(JobLoss("/job", 20.0, 30),)))
+    bench.idle()
+    (stored,) = bench.reports
+    assert stored["status"]["state"] == "Open"
+    assert "lostTime" not in stored["status"]
 
 
 def test_fifty_updates_are_few_writes(bench: ApiServerSink) -> None:
