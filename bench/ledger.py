@@ -1,6 +1,7 @@
 """The lost-time ledger: exactness, cost at several switch rates, load time, memory, bytes sent.
 
-With ``crowd``: its cost beside 200 pods of 20 threads, and a million short processes.
+With ``step``: how much longer the step of a training loop takes.  With ``crowd``: its cost beside
+200 pods of 20 threads, and a million short processes.
 
 Two subjects share the CPUs with whatever else runs: their parts are compared with their lives, with
 schedstat and with the CPU time of their cgroups.  The cost is the CPU time of a switching program,
@@ -23,13 +24,14 @@ from pathlib import Path
 from typing import TypeVar
 
 from benchmark_report import Row, report
-from ledgerbench import crowd, live, wire
+from ledgerbench import crowd, live, training_step, wire
 from reveal_collector.ledger.programs import State, Totals
 
-_PARTS = ("exactness", "cost", "load", "wire", "crowd")
+_PARTS = ("exactness", "cost", "step", "load", "wire", "crowd")
 _ON_OR_OFF = [state for state in State if state not in (State.ALIVE, State.DISK)]
 _PAUSES_US = (2000, 200, 20, 0)  # from 1,000 switches a second to as many as there can be
 _ROUNDS = 7
+_STEP_ROUNDS = 20
 
 Result = TypeVar("Result")
 
@@ -179,6 +181,8 @@ def main() -> None:
     rows = exactness(given.seconds) if "exactness" in parts else []
     if "cost" in parts:
         notes["cost"] = costs(_PAUSES_US)
+    if "step" in parts:
+        notes["step"] = [training_step.slowdown(_STEP_ROUNDS)]
     if "load" in parts:
         notes["load"] = loading()
     if "wire" in parts:
