@@ -1,8 +1,9 @@
 """Jobs that write down their steps: ``python jobs.py NAME DIRECTORY``.
 
 A row of the log is one piece of work of one thread: when it began (s since the epoch), how long it
-took, and the CPU time that it used.  Between two pieces a thread only writes its row, or has
-nothing to do.  No job paces itself, so that lost time shows in the number of steps.
+took, and the CPU time that it used.  Between two pieces a thread has nothing to do.  Writing a row
+is part of the next piece, since a quota often throttles a thread on its way out of the kernel.  No
+job paces itself, so that lost time shows in the number of steps.
 """
 
 from __future__ import annotations
@@ -34,11 +35,21 @@ _REQUEST, _HEAD = struct.Struct("<Id"), struct.Struct("<I")  # page and when it 
 _PORT = "port"
 
 
-def record(work: Callable[[], object]) -> None:
-    """Do one piece of work and write its row."""
-    start, began, used = time.time(), time.perf_counter(), time.thread_time()
-    work()
-    write_row(start, time.perf_counter() - began, time.thread_time() - used)
+class Steps:
+    """Writes the rows of one thread; each piece of work begins when the one before ended."""
+
+    def __init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin a piece of work now."""
+        self._start, self._began, self._used = time.time(), time.perf_counter(), time.thread_time()
+
+    def end(self) -> None:
+        """End the piece of work, begin the next one, and write the row."""
+        start, began, used = self._start, self._began, self._used
+        self.begin()
+        write_row(start, self._began - began, self._used - used)
 
 
 def write_row(start: float, seconds: float, cpu: float) -> None:
@@ -66,9 +77,10 @@ class Model:
 
 def train(directory: Path) -> None:
     """Train in one thread."""
-    model = Model(1)
+    model, steps = Model(1), Steps()
     while True:
-        record(model.step)
+        model.step()
+        steps.end()
 
 
 def train4(directory: Path) -> None:
@@ -76,10 +88,12 @@ def train4(directory: Path) -> None:
     barrier = threading.Barrier(_THREADS)
 
     def part(seed: int) -> None:
-        model = Model(seed)
+        model, steps = Model(seed), Steps()
         while True:
-            record(model.step)
+            model.step()
+            steps.end()
             barrier.wait()
+            steps.begin()
 
     threads = [threading.Thread(target=part, args=(seed,)) for seed in range(_THREADS)]
     for thread in threads:
@@ -99,8 +113,10 @@ def loader(directory: Path) -> None:
         total = sum(index[draw.randrange(_INDEX_SIZE)] for _ in range(_LOOKUPS))
         zlib.compress(buffer[total : total + _SAMPLE], 1)
 
+    steps = Steps()
     while True:
-        record(work)
+        work()
+        steps.end()
 
 
 def mapped_index(path: Path) -> mmap.mmap:

@@ -242,7 +242,8 @@ def test_a_child_cgroup_belongs_to_its_subject(live: Live) -> None:
     wait_until(lambda: is_removed(inner))
 
 
-def test_a_quota_is_not_a_neighbor(live: Live) -> None:
+@pytest.mark.parametrize("cpu", [0, max(os.sched_getaffinity(0))])
+def test_a_quota_is_not_a_neighbor(live: Live, cpu: int) -> None:
     folder = live.a.folders[-1]
     if (folder / "cpu.cfs_quota_us").exists():
         (folder / "cpu.cfs_quota_us").write_text("20000")
@@ -250,9 +251,11 @@ def test_a_quota_is_not_a_neighbor(live: Live) -> None:
         (folder / "cpu.max").write_text("20000 100000")
     else:
         pytest.skip("cgroups have no CPU quota here")
-    assert live.a.spin(0.15).wait(60) == 0
+    assert live.a.spin(0.15, cpu=cpu).wait(60) == 0
     now = live.read()
     assert spent(now, live.a, State.THROTTLED) > 0.2
+    counted = spent(now, live.a, State.RUN) + spent(now, live.a, State.IRQ)
+    assert counted == pytest.approx(_cpu_time(live.a.folders[0]), abs=0.02)
     check_sum(now, live.a)
 
 

@@ -74,7 +74,9 @@ def _unfair(
     on_cpu = times[:, _ON_CPU].sum(axis=1) / NS_PER_SECOND
     run = np.asarray(times[:, _RUN]) / NS_PER_SECOND
     shares = tree.entitled(on_cpu, cpus)
-    is_short = (shortfall(shares, run) >= _LEAST_SHORTFALL)[of.victims]
+    # who is entitled to nearly nothing, as at the idle priority, can lose no more than that
+    is_short = (shortfall(shares, run) >= _LEAST_SHORTFALL) & (shares - run >= LEAST_LOST)
+    is_short = is_short[of.victims]
     above = (run > _ABOVE_SHARE * shares)[of.culprits] & (of.culprits >= 0)
     greedy = counts & is_short & above
     has_greedy = np.zeros(len(times), np.bool_)

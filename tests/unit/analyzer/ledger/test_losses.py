@@ -110,6 +110,17 @@ def test_who_weighs_more_and_ran_within_its_share_is_not_to_blame() -> None:
     assert found(times, shares=heavier).keys() == {Pair(HOG, JOB)}
 
 
+def test_who_is_entitled_to_nearly_nothing_is_no_victim() -> None:
+    idle = CpuShares((), (CpuMember(BUILD, weight=15),))
+    times = {
+        JOB: Times(run=1.0),
+        HOG: Times(run=1.0),
+        BUILD: Times(run=0.01, cpu={JOB: 0.5, HOG: 0.49}),
+    }
+    assert found(times, shares=idle) == {}
+    assert found(times).keys() == {Pair(BUILD, JOB), Pair(BUILD, HOG)}
+
+
 def on_cpu_0(job: float, hog: float) -> CpuShares:
     """Return two groups with these weights, bound to the first CPU."""
     groups = CpuGroup(JOB, weight=job), CpuGroup(HOG, weight=hog)
