@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from faultbench.sessions import GRACE_S, SETTLE_S, Case, Session, Slice
-from reveal_analyzer.node import NodeAnalyzer
+from reveal_analyzer.node import NOTHING_ANNOUNCED, Announced, NodeAnalyzer
 from reveal_contract.channels import Channel
 from reveal_contract.finding import Finding, FindingChange, FindingUpdate
 from reveal_contract.settings import AnalyzerSettings
@@ -118,7 +118,9 @@ def stretch(slices: Iterable[Slice], case: Case) -> list[Slice]:
     return [each for each in slices if case.begin < each.end <= case.end]
 
 
-def listen(slices: Iterable[Slice], settings: AnalyzerSettings) -> Iterator[TimedUpdate]:
+def listen(
+    slices: Iterable[Slice], settings: AnalyzerSettings, announced: Announced = NOTHING_ANNOUNCED
+) -> Iterator[TimedUpdate]:
     """Play slices to a fresh analyzer; what it says, as it says it.
 
     What is left out is hidden from detection alone: subjects are named from all channels.
@@ -126,7 +128,9 @@ def listen(slices: Iterable[Slice], settings: AnalyzerSettings) -> Iterator[Time
     analyzer: NodeAnalyzer | None = None
     for each in slices:
         if analyzer is None:
-            analyzer = NodeAnalyzer(each.message.node, settings, leave_out=hidden)
+            analyzer = NodeAnalyzer(
+                each.message.node, settings, leave_out=hidden, announced=announced
+            )
         for update in analyzer.analyze(each.message, each.table):
             yield _timed_update(each.end, update)
 

@@ -9,7 +9,9 @@ import numpy as np
 
 from faultbench.evaluation import TimedUpdate, listen
 from faultbench.sessions import GRACE_S, SETTLE_S, Case, Slice
+from ledgerbench.recorded_shares import RecordedShares
 from ledgerbench.truth_faults import Expected
+from reveal_analyzer.node import Announced
 from reveal_cli.faults import Culprit
 from reveal_contract import ledger
 from reveal_contract.channels import ChannelTable
@@ -42,11 +44,14 @@ class Verdict:
         return self.cause_right and self.culprit_right
 
 
-def updates(judge: str, slices: Sequence[Slice], warmup_s: int) -> list[TimedUpdate]:
+def updates(
+    judge: str, slices: Sequence[Slice], warmup_s: int, shares: RecordedShares
+) -> list[TimedUpdate]:
     """Return all that an analyzer says while it lives through a whole session."""
     mode, has_ledger = JUDGES[judge]
     settings = AnalyzerSettings(mode=mode, warmup_seconds=warmup_s)
-    return list(listen(slices if has_ledger else without_ledger(slices), settings))
+    played = shares.play(slices if has_ledger else without_ledger(slices))
+    return list(listen(played, settings, Announced(shares=shares.current)))
 
 
 def without_ledger(slices: Iterable[Slice]) -> Iterator[Slice]:

@@ -21,6 +21,7 @@ from ledgerbench.judged_faults import (
     updates,
     verdict,
 )
+from ledgerbench.recorded_shares import RecordedShares
 from ledgerbench.step_truth import Span, StepLog, Work, cost, read_steps
 from ledgerbench.stepping_job import COMPANIONS, log_path, parts_of
 from ledgerbench.truth_faults import EXPECTED
@@ -116,7 +117,8 @@ class Evaluation:
         steps = read_steps(log_path(self.directory, session.workload))
         slices = list(session.read())
         recorded = RecordedLedger(slices)
-        heard = {name: updates(name, slices, self.warmup_s) for name in JUDGES}
+        shares = RecordedShares(session.path)
+        heard = {name: updates(name, slices, self.warmup_s, shares) for name in JUDGES}
         epoch, own = index.start_ns / 1e9, self.own_waits.get(job, 0.0)
         subject = f"/{CGROUP_PREFIX}{session.workload}"
 

@@ -43,7 +43,7 @@ class Interval:
         self._waits: dict[int, dict[int, int]] = {}  # by index of the victim
         self._everybody = everybody = (*FIXED, *slots)
         # all that follows rests on them, and each access to the totals costs a conversion
-        self._spent = {
+        self._spent: dict[int, list[int]] = {
             slot.number: list(map(sub, now.spent[slot.number], before.spent[slot.number]))
             for slot in everybody
         }
