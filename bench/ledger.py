@@ -14,10 +14,8 @@ with the programs attached and without, in turn.  Needs root and all that the le
 from __future__ import annotations
 
 import argparse
-import resource
 import statistics
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -133,10 +131,7 @@ def run(program: Path, pause_us: int) -> tuple[int, int]:
 
 
 def costs(pauses: Sequence[int]) -> list[Row]:
-    source = Path(__file__).parent / "ledgerbench/pingpong.c"
-    with tempfile.TemporaryDirectory() as folder:
-        program = Path(folder) / "pingpong"
-        subprocess.run(["cc", "-O2", "-pthread", "-o", program, source], check=True)
+    with live.built("pingpong") as program:
         return [cost(pause_us, program) for pause_us in pauses]
 
 
@@ -156,16 +151,11 @@ def loading() -> list[Row]:
 
 
 def timed(times: Row, name: str, call: Callable[[], Result]) -> Result:
-    began, used = time.perf_counter(), cpu_time()
+    began, used = time.perf_counter(), live.cpu_time()
     result = call()
     times[f"{name}_ms"] = round((time.perf_counter() - began) * 1e3, 3)
-    times[f"{name}_cpu_ms"] = round((cpu_time() - used) * 1e3, 3)
+    times[f"{name}_cpu_ms"] = round((live.cpu_time() - used) * 1e3, 3)
     return result
-
-
-def cpu_time() -> float:
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    return usage.ru_utime + usage.ru_stime
 
 
 def main() -> None:

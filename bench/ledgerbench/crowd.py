@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import os
-import resource
-import subprocess
-import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 from benchmark_report import Row
 from ledgerbench import live
-from reveal_collector.kernel_interfaces.errors import LayoutChanged
-from reveal_collector.ledger.names import hierarchy_of
 from reveal_collector.ledger.programs import State
 from reveal_collector.ledger.source import Ledger
-from reveal_collector.readers.source import Roots
-from reveal_collector.subjects.cgroup_files import hierarchies
-from reveal_collector.subjects.tracker import SubjectSelection, SubjectTracker
 from reveal_contract import ledger
 
 _WAKES_MS = 1000  # between two wake-ups of a thread
@@ -27,24 +18,10 @@ _SETTLES_S = 15
 _FIRST_SLOT = 1000
 
 
-@contextmanager
-def program() -> Iterator[Path]:
-    """Build the helper."""
-    source = Path(__file__).parent / "crowd.c"
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "crowd"
-        subprocess.run(["cc", "-O2", "-pthread", "-o", path, source], check=True)
-        yield path
-
-
 def pods(count: int, threads: int, seconds: int) -> Row:
     """Return what the ledger costs beside so many cgroups of so many threads."""
-    roots = Roots()
-    _, tree = hierarchy_of(hierarchies(roots.cgroup))
-    assert tree is not None
-    tracker = SubjectTracker(hierarchies(roots.cgroup), SubjectSelection())
-    source = Ledger(roots, tracker, lambda _group: None)
-    with program() as crowd, ExitStack() as stack:
+    source, tree = live.ledger_source()
+    with live.built("crowd") as crowd, ExitStack() as stack:
         for number in range(count):
             subject = live.Subject(_FIRST_SLOT + number, tree)
             stack.callback(subject.remove)
@@ -55,17 +32,17 @@ def pods(count: int, threads: int, seconds: int) -> Row:
         opened_s = time.perf_counter() - began
         for _ in range(_SETTLES_S):
             time.sleep(1.0)
-            _read(source)
-        used, cost, start = _cpu_s(), _cost_ns(source), time.monotonic()
+            live.read(source)
+        used, cost, start = live.cpu_time(), _cost_ns(source), time.monotonic()
         for _ in range(seconds):
             time.sleep(1.0)
-            _read(source)
+            live.read(source)
         wall = time.monotonic() - start
         return {
             "pods": count,
             "threads": count * threads,
             "open_s": round(opened_s, 3),
-            "read_percent_of_a_core": round(100 * (_cpu_s() - used) / wall, 3),
+            "read_percent_of_a_core": round(100 * (live.cpu_time() - used) / wall, 3),
             "programs_percent_of_a_core": round((_cost_ns(source) - cost) / wall / 1e7, 3),
             "channels": len(source.channels),
             "map_bytes": live.map_bytes(),
@@ -78,7 +55,7 @@ def processes(count: int) -> Row:
     programs, tree = live.load()
     subject = live.Subject(3, tree)
     try:
-        with program() as crowd:
+        with live.built("crowd") as crowd:
             live.attach(programs, (subject,))
             before, used, memory = programs.read(live.USED), subject.used_ns(), _kernel_bytes()
             began = time.monotonic()
@@ -106,13 +83,6 @@ def processes(count: int) -> Row:
         programs.close()
 
 
-def _read(source: Ledger) -> None:
-    try:
-        source.read()
-    except LayoutChanged:
-        source.read()
-
-
 def _own(source: Ledger, metric: str) -> int:
     values = source.read()
     names = [channel.metric for channel in source.channels]
@@ -121,11 +91,6 @@ def _own(source: Ledger, metric: str) -> int:
 
 def _cost_ns(source: Ledger) -> int:
     return _own(source, ledger.COST) * ledger.RESOLUTION_NS
-
-
-def _cpu_s() -> float:
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    return usage.ru_utime + usage.ru_stime
 
 
 def _kernel_bytes() -> int:

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
-from collections.abc import Iterable
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from reveal_collector import native
 from reveal_collector.devices.cpu_topology import cpu_list
+from reveal_collector.kernel_interfaces.errors import LayoutChanged
 from reveal_collector.ledger.names import hierarchy_of
 from reveal_collector.ledger.programs import Extent, Programs
+from reveal_collector.ledger.source import Ledger
 from reveal_collector.readers.source import Roots
 from reveal_collector.subjects.cgroup_files import hierarchies
+from reveal_collector.subjects.tracker import SubjectSelection, SubjectTracker
 
 SPIN = "while True: pass"
 HALF = (
@@ -98,3 +104,37 @@ def map_bytes() -> int:
         if "map_type" in fields:
             total += int(fields["memlock"])
     return total
+
+
+def ledger_source() -> tuple[Ledger, Path]:
+    """Return the collector's source of the ledger, not opened, and the tree of cgroups."""
+    roots = Roots()
+    trees = hierarchies(roots.cgroup)
+    _, tree = hierarchy_of(trees)
+    assert tree is not None
+    tracker = SubjectTracker(trees, SubjectSelection())
+    return Ledger(roots, tracker, lambda group: None), tree
+
+
+def read(source: Ledger) -> list[int | None]:
+    """Return the values of a source, after a change of its channels, too."""
+    try:
+        return list(source.read())
+    except LayoutChanged:
+        return list(source.read())
+
+
+def cpu_time() -> float:
+    """Return the CPU time (s) that this process used."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
+
+
+@contextmanager
+def built(name: str) -> Iterator[Path]:
+    """Build a C program of this folder."""
+    source = Path(__file__).parent / f"{name}.c"
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder) / name
+        subprocess.run(["cc", "-O2", "-pthread", "-o", program, source], check=True)
+        yield program

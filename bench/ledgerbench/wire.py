@@ -9,15 +9,9 @@ import time
 from array import array
 
 from benchmark_report import Row
-from ledgerbench.live import Subject
-from reveal_collector.kernel_interfaces.errors import LayoutChanged
-from reveal_collector.ledger.names import hierarchy_of
-from reveal_collector.ledger.source import Ledger
+from ledgerbench import live
 from reveal_collector.readers.raw_slice import MISSING, RawSlice, SliceOrigin
-from reveal_collector.readers.source import Roots
 from reveal_collector.shipping.numpy_encoder import NumpyEncoder
-from reveal_collector.subjects.cgroup_files import hierarchies
-from reveal_collector.subjects.tracker import SubjectSelection, SubjectTracker
 from reveal_contract.channels import ChannelTable
 
 _WORK = (
@@ -28,13 +22,9 @@ _WORK = (
 
 def measure(subjects: int, seconds: int) -> Row:
     """Return the bytes of slices that hold the ledger alone, and the CPU time of its reads."""
-    roots = Roots()
-    _, tree = hierarchy_of(hierarchies(roots.cgroup))
-    assert tree is not None
-    folders = [Subject(100 + number, tree) for number in range(subjects)]
+    source, tree = live.ledger_source()
+    folders = [live.Subject(100 + number, tree) for number in range(subjects)]
     rng = random.Random(1)
-    tracker = SubjectTracker(hierarchies(roots.cgroup), SubjectSelection())
-    source = Ledger(roots, tracker, lambda group: None)
     encoder = NumpyEncoder(SliceOrigin("node", os.urandom(16), 100_000))
     table, sizes, cpu_ms, tables = ChannelTable((), ()), [], [], 0
     try:
@@ -45,7 +35,7 @@ def measure(subjects: int, seconds: int) -> Row:
         for sequence in range(seconds + 10):
             time.sleep(1.0)
             began = time.thread_time()
-            values = _read(source)
+            values = live.read(source)
             cpu_ms.append((time.thread_time() - began) * 1e3)
             if source.channels != table.slow:
                 table, tables = ChannelTable((), source.channels), tables + 1
@@ -65,10 +55,3 @@ def measure(subjects: int, seconds: int) -> Row:
         "bytes_a_second": round(statistics.fmean(sizes[10:]) - frame),
         "read_cpu_ms": round(statistics.median(cpu_ms[10:]), 2),
     }
-
-
-def _read(source: Ledger) -> list[int | None]:
-    try:
-        return list(source.read())
-    except LayoutChanged:
-        return list(source.read())

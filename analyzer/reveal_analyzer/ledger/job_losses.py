@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from reveal_analyzer.hypotheses.model import HypothesisRule
 from reveal_analyzer.ledger.accounts import Accounts
-from reveal_analyzer.ledger.totals import LEAST_DESIRED, LedgerTotals, Totals
+from reveal_analyzer.ledger.totals import LEAST_DESIRED, Totals, summed
 from reveal_analyzer.state.records import restore_record, save_record
 from reveal_analyzer.state.tree import StateTree, named_sections
 from reveal_contract import ledger
@@ -88,19 +88,17 @@ class JobLosses:
         """Return the sums over the seconds in which the finding was active, the latest ones."""
         latest_ns = finding.last_observed_ns
         earliest_ns = max(finding.first_observed_ns, latest_ns - SPAN_S * NS_PER_SECOND)
-        sums = LedgerTotals()
-        for start_ns, accounts in self._seconds:
-            if earliest_ns <= start_ns <= latest_ns:
-                sums.add(accounts)
-        return sums.totals()
+        return summed(
+            accounts for start_ns, accounts in self._seconds if earliest_ns <= start_ns <= latest_ns
+        )
 
     def _lost(self, finding: Finding, totals: Totals) -> Mapping[str, float]:
         """Return the time (ns) that each subject lost by the cause of the finding."""
         part = self._parts.get(finding.hypothesis.name) if finding.hypothesis else None
-        is_limit = part in _OWN_LIMITS
+        is_limit, named = part in _OWN_LIMITS, _named(finding)
         lost = {} if is_limit else self._taken(finding, totals)
         for subject in totals.times if part else ():
-            if not is_limit or self._is_named(_named(finding), subject, finding.last_observed_ns):
+            if not is_limit or self._is_named(named, subject, finding.last_observed_ns):
                 lost[subject] = lost.get(subject, 0.0) + totals.time(subject, part or "")
         return lost
 
@@ -123,7 +121,7 @@ class JobLosses:
     def _job_loss(
         self, subject: str, lost_ns: float, totals: Totals, time_ns: int
     ) -> JobLoss | None:
-        desired_ns = sum(totals.time(subject, part) for part in ledger.DESIRED)
+        desired_ns = totals.desired(subject)
         busy = desired_ns >= LEAST_DESIRED * totals.seconds * NS_PER_SECOND
         if subject in ledger.NAMELESS or not busy or lost_ns < _LEAST_SHARE * desired_ns:
             return None

@@ -72,7 +72,7 @@ def lost_time(totals: Totals) -> list[LostTime]:
 
 
 def _of_subject(totals: Totals, name: str) -> LostTime | None:
-    desired = sum(totals.time(name, part) for part in ledger.DESIRED)
+    desired = totals.desired(name)
     mean = desired / NS_PER_SECOND / totals.seconds
     if name in ledger.NAMELESS or mean < LEAST_DESIRED:
         return None

@@ -6,7 +6,7 @@ from collections import deque
 
 from reveal_analyzer.ledger.accounts import Accounts
 from reveal_analyzer.ledger.lost_time import LostTime, lost_time
-from reveal_analyzer.ledger.totals import LedgerTotals
+from reveal_analyzer.ledger.totals import summed
 
 
 class RecentLosses:
@@ -25,7 +25,4 @@ class RecentLosses:
 
     def lost_time(self) -> tuple[LostTime, ...]:
         """Return the lost time of each busy subject, most first."""
-        totals = LedgerTotals()
-        for accounts in self._accounts:
-            totals.add(accounts)
-        return tuple(lost_time(totals.totals()))
+        return tuple(lost_time(summed(self._accounts)))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from reveal_analyzer.arrays import Floats
 from reveal_analyzer.ledger.accounts import COLUMNS, Accounts, LedgerLayout
-from reveal_contract.ledger import PAIRS
+from reveal_contract.ledger import DESIRED, PAIRS
 
 LEAST_DESIRED = 0.05  # CPUs, mean: who wants less is not listed
 _MOST_SUBJECTS = 1024  # of one node; the ledger of a second names about 32
@@ -29,6 +29,10 @@ class Totals:
         """Return the time of a part in ns, 0 for a subject without an account."""
         row = self.times.get(subject)
         return 0.0 if row is None else float(row[COLUMNS.index(part)])
+
+    def desired(self, subject: str) -> float:
+        """Return the time in ns in which a subject did not sleep."""
+        return sum(self.time(subject, part) for part in DESIRED)
 
 
 class LedgerTotals:
@@ -74,6 +78,14 @@ class LedgerTotals:
             self._taken[metric][:] = 0.0
         self._times[:] = 0.0
         _drop_smallest(joined)
+
+
+def summed(seconds: Iterable[Accounts]) -> Totals:
+    """Return the sums over some seconds."""
+    sums = LedgerTotals()
+    for accounts in seconds:
+        sums.add(accounts)
+    return sums.totals()
 
 
 def _drop_smallest(totals: Totals) -> None:
