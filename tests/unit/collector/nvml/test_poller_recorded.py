@@ -1,6 +1,6 @@
-"""Answers of the driver of a real H100 give what nvidia-smi -q -x said of it right after them.
+"""Answers of the drivers of a real H100 and H200 give what nvidia-smi -q -x reported at that time.
 
-Driver 580.159.04, recorded by bench/nvml.py --trace while the card was idle and while it trained.
+Driver 580.159.04, recorded by bench/nvml.py --trace while a card was idle, and while one trained.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def differences(
     return found
 
 
-@pytest.mark.parametrize("name", ["h100-idle", "h100-load"])
+@pytest.mark.parametrize("name", ["h100-idle", "h100-load", "h200-idle"])
 def test_figures_of_a_real_card_are_those_of_nvidia_smi(
     name: str, tmp_path: Path, nvml_library: Path
 ) -> None:
