@@ -16,13 +16,11 @@ from reveal_analyzer.hypotheses.model import HypothesisRule
 from reveal_analyzer.hypotheses.signature_matcher import Harmed, Matches, SignatureMatch
 from reveal_analyzer.ledger.accounts import Accounts
 from reveal_analyzer.ledger.announced_shares import AnnouncedShares, ShareSource, equal_shares
-from reveal_analyzer.ledger.losses import PairLoss, losses
+from reveal_analyzer.ledger.losses import BEGIN, CONTINUE, PairLoss, losses
 from reveal_contract import catalogue, ledger
 from reveal_contract.ledger import Pair
 from reveal_contract.time_units import NS_PER_SECOND
 
-LEAST_SHARE = 0.05  # of the wanted time, to one culprit
-_LEAST_SHARE_OPEN = 0.03  # while it counts: a share at the limit must not come and go
 _MOST_CULPRITS = 8  # of one cause in one second, who takes most first
 _MOST_HARMED = 5
 _TAKEN = dict(zip(ledger.PAIRS, ledger.TAKEN, strict=True))
@@ -51,13 +49,18 @@ class LossWatch:
         sustained: list[SignatureMatch] = []
         present: list[SignatureMatch] = []
         tree = partial(self._shares.tree, accounts.layout, start_ns)
-        for metric, found in losses(accounts, tree, cpus, _LEAST_SHARE_OPEN).items():
+        continuing = losses(accounts, tree, cpus, CONTINUE)
+        # most seconds have no loss at all
+        beginning = losses(accounts, tree, cpus, BEGIN) if any(continuing.values()) else continuing
+        for metric, found in continuing.items():
             rule = self._rules.get(metric)
             if rule is None:
                 continue
-            lasting, now = self._culprits(metric, rule, found, start_ns)
-            present += _matches(rule, _TAKEN[metric], now)
-            sustained += _matches(rule, _TAKEN[metric], lasting)
+            new = {loss.pair for loss in beginning[metric]}
+            counting = [each for each in found if each.pair in new or self._counts(metric, each)]
+            lasting, now = self._culprits(metric, rule, counting, start_ns)
+            present += _matches(rule, _TAKEN[metric], now, CONTINUE.lost / BEGIN.lost)
+            sustained += _matches(rule, _TAKEN[metric], lasting, 1.0)
         return Matches(sustained, present)
 
     def _culprits(
@@ -68,9 +71,6 @@ class LossWatch:
         now: dict[str, list[PairLoss]] = defaultdict(list)
         for loss in found:
             key = metric, loss.pair
-            known = self._counted.get(key)
-            if loss.share < (LEAST_SHARE if known is None else _LEAST_SHARE_OPEN):
-                continue
             assert rule.certain is not None, "its signature names the metric"
             times = self._counted.setdefault(key, deque(maxlen=rule.certain.need))
             times.append(start_ns)
@@ -78,6 +78,9 @@ class LossWatch:
             if rule.certain.holds(times, start_ns):
                 lasting[loss.pair.culprit].append(loss)
         return lasting, now
+
+    def _counts(self, metric: str, loss: PairLoss) -> bool:
+        return (metric, loss.pair) in self._counted
 
     def _forget(self, start_ns: int) -> None:
         """Forget pairs that have not counted for as long as a signature is held."""
@@ -94,11 +97,14 @@ def _rule_of(metric: str, rules: Sequence[HypothesisRule]) -> HypothesisRule | N
 
 
 def _matches(
-    rule: HypothesisRule, metric: str, by_culprit: Mapping[str, list[PairLoss]]
+    rule: HypothesisRule, metric: str, by_culprit: Mapping[str, list[PairLoss]], part: float
 ) -> Iterator[SignatureMatch]:
-    """Yield a match of each culprit that takes enough of all its victims, who takes most first."""
+    """Yield a match of each culprit that takes enough of all its victims, who takes most first.
+
+    Enough is this part of what the signature of the rule asks for.
+    """
     assert rule.certain is not None, "its signature names the metric"
-    least = rule.certain.conditions[0].above
+    least = rule.certain.conditions[0].above * part
     taken = {name: sum(loss.time for loss in found) for name, found in by_culprit.items()}
     taken = {name: time for name, time in taken.items() if time >= least}
     for name in sorted(taken, key=lambda each: (-taken[each], each))[:_MOST_CULPRITS]:

@@ -14,17 +14,32 @@ from reveal_contract import ledger
 from reveal_contract.ledger import Pair
 from reveal_contract.time_units import NS_PER_SECOND
 
-# Of a second: time lost delays whoever waits for the victim by no more than this time, so less can
-# cost no job 5 % (``loss_watch.LEAST_SHARE``), whatever part it is of a little.
-LEAST_LOST = 0.05
-_LEAST_SHORTFALL = 0.05  # of its entitlement to CPU time
-_ABOVE_SHARE = 1.05  # times its entitlement
-# Of the wanted time, to somebody who did not run more than its share: the scheduler places threads
-# on the same CPU for a moment although another one is free.
-_LEAST_PLACED = 0.15
 _DESIRED = [COLUMNS.index(part) for part in ledger.DESIRED]
 _ON_CPU = [COLUMNS.index(part) for part in (ledger.RUN, ledger.WAIT_OTHERS, ledger.WAIT_SELF)]
 _RUN = COLUMNS.index(ledger.RUN)
+
+
+class Limits(NamedTuple):
+    """What a loss must reach to count.
+
+    ``share`` is of the victim's wanted time, and ``lost`` of a second: time lost delays whoever
+    waits for the victim by no more than this time, so less can cost no job 5 %, whatever part it is
+    of a little.  ``shortfall`` is of the victim's entitlement to CPU time, ``above`` is how many
+    times its entitlement a culprit ran.  ``placed`` is of the wanted time, to somebody who did not
+    run more than its share: the scheduler places threads on the same CPU for a moment although
+    another one is free.
+    """
+
+    share: float
+    lost: float
+    shortfall: float
+    above: float
+    placed: float
+
+
+BEGIN = Limits(share=0.05, lost=0.05, shortfall=0.05, above=1.05, placed=0.15)
+# while it counts: what is close to a limit must not come and go
+CONTINUE = Limits(share=0.03, lost=0.03, shortfall=0.03, above=1.03, placed=0.10)
 
 
 class PairLoss(NamedTuple):
@@ -36,11 +51,11 @@ class PairLoss(NamedTuple):
 
 
 def losses(
-    accounts: Accounts, tree: Callable[[], ShareTree], cpus: float, least: float
+    accounts: Accounts, tree: Callable[[], ShareTree], cpus: float, limits: Limits
 ) -> dict[str, list[PairLoss]]:
-    """Return the losses of at least a share of the wanted time, by metric of ``ledger.PAIRS``.
+    """Return the losses that reach these limits, by metric of ``ledger.PAIRS``.
 
-    A victim lost at least ``LEAST_LOST`` to all who are to blame, and for a CPU it got less than
+    A victim lost enough to all who are to blame together, and for a CPU it got less than
     its share of them.  If somebody who took its CPU time ran more than its own share, nobody else
     is to blame.  Who did not is to blame only for much, and only by those whom it does not outrank.
     ``tree`` returns the shares of the subjects in ``cpus``.
@@ -52,11 +67,11 @@ def losses(
         of_desired = np.divide(
             times, desired[of.victims], out=np.zeros(times.size), where=times > 0
         )
-        counts = of.named & (times > 0) & (of_desired >= least)
+        counts = of.named & (times > 0) & (of_desired >= limits.share)
         if metric == ledger.LOST_CPU and counts.any():
-            much = counts & (of_desired >= _LEAST_PLACED)
-            counts = _unfair(accounts.times, tree(), cpus, of, counts, much)
-        counts = _harmful(times, of, counts)
+            much = counts & (of_desired >= limits.placed)
+            counts = _unfair(accounts.times, _Shares(tree(), cpus, limits), of, counts, much)
+        counts = _harmful(times, of, counts, limits.lost)
         found[metric] = [
             PairLoss(of.pairs[k], float(of_desired[k]), float(times[k]))
             for k in np.flatnonzero(counts).tolist()
@@ -64,33 +79,40 @@ def losses(
     return found
 
 
-def _unfair(
-    times: Floats, tree: ShareTree, cpus: float, of: PairLayout, counts: Bools, much: Bools
-) -> Bools:
+class _Shares(NamedTuple):
+    """The shares of the subjects in so many CPUs, and what is less or more than a share."""
+
+    tree: ShareTree
+    cpus: float
+    limits: Limits
+
+
+def _unfair(times: Floats, by: _Shares, of: PairLayout, counts: Bools, much: Bools) -> Bools:
     """Return which of these pairs are of a victim below its share and of who is to blame.
 
     ``much`` marks those whose loss also counts if nobody ran more than its share.
     """
     on_cpu = times[:, _ON_CPU].sum(axis=1) / NS_PER_SECOND
     run = np.asarray(times[:, _RUN]) / NS_PER_SECOND
-    shares = tree.entitled(on_cpu, cpus)
+    shares, limits = by.tree.entitled(on_cpu, by.cpus), by.limits
     # who is entitled to nearly nothing, as at the idle priority, can lose no more than that
-    is_short = (shortfall(shares, run) >= _LEAST_SHORTFALL) & (shares - run >= LEAST_LOST)
+    is_short = (shortfall(shares, run) >= limits.shortfall) & (shares - run >= limits.lost)
     is_short = is_short[of.victims]
-    above = (run > _ABOVE_SHARE * shares)[of.culprits] & (of.culprits >= 0)
+    above = (run > limits.above * shares)[of.culprits] & (of.culprits >= 0)
     greedy = counts & is_short & above
     has_greedy = np.zeros(len(times), np.bool_)
     has_greedy[of.victims[greedy]] = True
     # a CPU that two were bound to: nobody ran more than its share
     bound = much & is_short & ~has_greedy[of.victims]
     for k in np.flatnonzero(bound).tolist():
-        bound[k] = of.culprits[k] < 0 or not tree.outranks(int(of.culprits[k]), int(of.victims[k]))
+        culprit, victim = int(of.culprits[k]), int(of.victims[k])
+        bound[k] = culprit < 0 or not by.tree.outranks(culprit, victim)
     result: Bools = greedy | bound
     return result
 
 
-def _harmful(times: Floats, of: PairLayout, counts: Bools) -> Bools:
+def _harmful(times: Floats, of: PairLayout, counts: Bools, least: float) -> Bools:
     """Return which of these pairs are of a victim that lost enough to all of them together."""
     lost = np.bincount(of.victims, np.where(counts, times, 0.0))
-    result: Bools = counts & (lost >= LEAST_LOST * NS_PER_SECOND)[of.victims]
+    result: Bools = counts & (lost >= least * NS_PER_SECOND)[of.victims]
     return result

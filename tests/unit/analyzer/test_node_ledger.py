@@ -153,6 +153,23 @@ def test_a_share_near_the_limit_stays_a_single_finding() -> None:
     assert story.of(FindingChange.RESOLVED) == []
 
 
+def test_a_loss_just_below_the_limits_does_not_end_a_finding() -> None:
+    """Less than 50 ms a second and than 5 % of its share is no new loss, but not the end of it."""
+    begins = {**QUIET, JOB: Times(run=0.8, cpu={HOG: 0.1}), HOG: Times(run=1.2, threads=2)}
+    lasts = {**QUIET, JOB: Times(run=0.86, cpu={HOG: 0.04}), HOG: Times(run=1.1, threads=2)}
+    story, never = Story(), Story()
+    story.run(30, QUIET)
+    story.run(20, begins)
+    story.run(90, lasts)
+    never.run(30, QUIET)
+    never.run(90, lasts)
+    assert names(story.of(FindingChange.OPENED)) == ["CPUTakenByNeighbor"]
+    assert story.of(FindingChange.RESOLVED) == []
+    story.run(60, QUIET)
+    assert len(story.of(FindingChange.RESOLVED)) == 1
+    assert never.updates == []
+
+
 def test_two_culprits_in_turn_are_two_findings() -> None:
     other = {**QUIET, JOB: Times(run=0.4, cpu={BUILD: 0.5}), BUILD: Times(run=1.5, threads=6)}
     story = Story()

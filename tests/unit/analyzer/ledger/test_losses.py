@@ -9,7 +9,7 @@ import pytest
 from reveal_analyzer.derive.deriver import Deriver
 from reveal_analyzer.ledger.accounts import AccountReader
 from reveal_analyzer.ledger.entitlement import ShareTree
-from reveal_analyzer.ledger.losses import losses
+from reveal_analyzer.ledger.losses import BEGIN, losses
 from reveal_contract import ledger
 from reveal_contract.cpu_shares import EQUAL_SHARES, CpuGroup, CpuMember, CpuShares
 from reveal_contract.ledger import Pair
@@ -29,7 +29,7 @@ def found(
     accounts = AccountReader().read(second)
     assert accounts is not None
     tree = ShareTree.of(accounts.layout.subjects, shares)
-    lost = losses(accounts, lambda: tree, cpus, 0.03)
+    lost = losses(accounts, lambda: tree, cpus, BEGIN._replace(share=0.03))
     return {loss.pair: loss.share for loss in lost[metric]}
 
 
