@@ -185,7 +185,7 @@ def test_findings_are_not_open_for_ever_after_their_analysis_failed(
     stream.send(*(message("n", sequence) for sequence in (4, 5, 6, 13, 14)))
     bench = Bench(stream, tmp_path / "f.jsonl")
     bench.turn_until(lambda: bench.metric("reveal_node_failures_total") == 1)
-    labels = {"node": "n", "subsystem": "CPU", "severity": "High"}
+    labels = {"node": "n", "subsystem": "CPU", "severity": "High", "kind": "Anomaly"}
     assert bench.metrics.registry.get_sample_value("reveal_findings_open", labels) is None
     rows = [json.loads(line) for line in (tmp_path / "f.jsonl").read_text().splitlines()]
     assert [(row["state"], row.get("resolution")) for row in rows] == [

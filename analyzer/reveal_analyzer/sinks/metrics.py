@@ -14,7 +14,7 @@ from reveal_contract.finding import Finding, FindingChange, FindingUpdate, State
 from reveal_contract.runtime import http_endpoints
 from reveal_contract.runtime.http_endpoints import Check
 
-Labels = tuple[str, str, str]  # node, subsystem, severity
+Labels = tuple[str, str, str, str]  # node, subsystem, severity, kind
 
 # seconds from the close of a slice; an analyzer that keeps up needs a fraction of a second
 _VERDICT_BUCKETS = (0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
@@ -53,7 +53,7 @@ class Metrics:
         self._open = prometheus_client.Gauge(
             "reveal_findings_open",
             "Findings open now",
-            ("node", "subsystem", "severity"),
+            ("node", "subsystem", "severity", "kind"),
             registry=self.registry,
         )
         self._opened = self._counter(
@@ -192,4 +192,5 @@ def _by_result(name: str, meaning: str, counts: Mapping[str, int]) -> CounterMet
 
 
 def _labels(finding: Finding) -> Labels:
-    return finding.node_name, finding.subsystem.value, finding.severity.value
+    subsystem, severity, kind = finding.subsystem, finding.severity, finding.kind
+    return finding.node_name, subsystem.value, severity.value, kind.value

@@ -168,8 +168,8 @@ def test_a_scraper_sees_stream_and_findings(free_port: int) -> None:
     assert samples["reveal_messages_refused_total", ()] == 3
     assert samples["reveal_stream_connected", ()] == 1
     assert samples["reveal_stream_shards", ()] == 64
-    assert samples["reveal_findings_open", ("n1", "High", "CPU")] == 2
-    assert samples["reveal_findings_open", ("n2", "High", "Network")] == 1
+    assert samples["reveal_findings_open", ("Anomaly", "n1", "High", "CPU")] == 2
+    assert samples["reveal_findings_open", ("Anomaly", "n2", "High", "Network")] == 1
     assert samples["reveal_findings_total", ("High", "CPU")] == 2
     assert samples["reveal_suspicions_total", ("CPU",)] == 1
     assert samples["reveal_verdict_seconds_bucket", ("0.05",)] == 1
