@@ -25,7 +25,7 @@ from support.polling import wait_until
 ROOTS = Roots()
 SECOND = 1_000_000_000
 IDLE = 2  # its index in the matrix
-PARTS = [state for state in State if state not in (State.ALIVE, State.DISK)]
+PARTS = [state for state in State if state not in (State.ALIVE, State.DISK, State.SURPLUS)]
 
 
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not() or "runs here")
@@ -130,6 +130,20 @@ def test_two_subjects_share_a_cpu(live: Live) -> None:
     assert by_b > 0.1
     assert by_itself > 0.1
     assert now.waited[live.b.slot][live.b.slot] / SECOND < 0.05
+
+
+def test_threads_above_the_cpus_they_may_use_are_a_surplus(live: Live) -> None:
+    """Two on one CPU are one too many, whoever else runs there; alone a thread never is."""
+    workers = [live.a.spin(0.3, cpu=0), live.a.spin(0.3, cpu=0), live.b.spin(0.3)]
+    wait_until(lambda: live.read().cpus[live.a.slot] == 1)
+    assert live.read().cpus[live.b.slot] == len(os.sched_getaffinity(0))
+    for worker in workers:
+        assert worker.wait(60) == 0
+    now = live.read()
+    lives = spent(now, live.a, State.RUN) + spent(now, live.a, State.WAIT)
+    surplus = spent(now, live.a, State.SURPLUS)
+    assert 0.1 < surplus <= lives / 2
+    assert spent(now, live.b, State.SURPLUS) < 0.01
 
 
 @pytest.mark.parametrize("cpu", [0, max(os.sched_getaffinity(0))])

@@ -88,6 +88,7 @@ def totals(
     spent: Mapping[tuple[int, State], int] | None = None,
     waited: Mapping[tuple[int, int], int] | None = None,
     threads: Mapping[int, int] | None = None,
+    cpus: Mapping[int, int] | None = None,
 ) -> Totals:
     """Return totals with these times in ns: by slot and state, and by victim and culprit."""
     result = Totals(now=now)
@@ -97,6 +98,8 @@ def totals(
         result.waited[victim][culprit] = time
     for slot, count in (threads or {}).items():
         result.threads[slot] = count
+    for slot, count in (cpus or {}).items():
+        result.cpus[slot] = count
     return result
 
 

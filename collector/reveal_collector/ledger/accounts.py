@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from operator import sub
 
+from reveal_collector.ledger.cpu_waits import CpuTimes, CpuWaits, split_waits
 from reveal_collector.ledger.programs import (
     SLOT_FIRST,
     SLOT_IDLE,
@@ -40,7 +41,7 @@ class Interval:
     def __init__(self, before: Totals, now: Totals, slots: Sequence[Slot]) -> None:
         self.elapsed_ns = now.now - before.now
         self._before, self._now = before, now
-        self._waits: dict[int, dict[int, int]] = {}  # by index of the victim
+        self._waits: dict[int, CpuWaits] = {}  # by slot number
         self._everybody = everybody = (*FIXED, *slots)
         # all that follows rests on them, and each access to the totals costs a conversion
         self._spent: dict[int, list[int]] = {
@@ -51,6 +52,7 @@ class Interval:
             slot.busy: slot.name for slot in everybody if slot.has_index or slot in FIXED
         }
         self._width = 1 + max(self._culprits)
+        self._all_ran = sum(self._ran(slot) for slot in everybody)
         self._disk = {
             slot.name: used
             for slot in everybody
@@ -83,13 +85,13 @@ class Interval:
         """Return the increments of a subject in the order of ``METRICS``."""
         spent = self._spent[slot.number]
         waits = map(sub, self._now.waits[slot.number], self._before.waits[slot.number])
-        wait_self, wait_idle = self._own_waits(slot)
+        cpu = self._cpu_waits(slot)
         io_others = round(spent[State.IO] * (1 - self._disk_share(slot.name)))
         return [
             spent[State.RUN],
-            spent[State.WAIT] - wait_self - wait_idle,
-            wait_self,
-            wait_idle,
+            spent[State.WAIT] - cpu.own - cpu.idle,
+            cpu.own,
+            cpu.idle,
             spent[State.THROTTLED],
             io_others,
             spent[State.IO] - io_others,
@@ -111,8 +113,8 @@ class Interval:
         """
         cpu = {
             self._culprits[index]: step
-            for index, step in self._waited(victim).items()
-            if index in self._culprits and step > 0
+            for index, step in self._cpu_waits(victim).others.items()
+            if index in self._culprits
         }
         io = self._spent[victim.number][State.IO]
         disk = self._lost_disk(io) if io > 0 and self._all_disk >= _LEAST_DISK_NS else {}
@@ -125,22 +127,37 @@ class Interval:
     def _lost_disk(self, io: int) -> dict[str, int]:
         return {name: round(self._disk_share(name) * io) for name in self._disk}
 
-    def _own_waits(self, slot: Slot) -> tuple[int, int]:
-        """Return the waits while the subject itself ran, and while the CPU was idle."""
-        waited = self._waited(slot)
-        return max(0, waited.get(slot.busy, 0)), max(0, waited.get(SLOT_IDLE, 0))
+    def _cpu_waits(self, slot: Slot) -> CpuWaits:
+        known = self._waits.get(slot.number)
+        if known is None:
+            times = self._cpu_times(slot)
+            if slot.has_index:
+                known = split_waits(self._waited(slot), slot.busy, SLOT_IDLE, times)
+            else:  # only how many of its waits are its own can be known
+                own = 0 if times is None else max(0, min(times.waited, times.own_waits))
+                known = CpuWaits(own, 0, {})
+            self._waits[slot.number] = known
+        return known
 
     def _waited(self, slot: Slot) -> dict[int, int]:
         """Return the waits by the index of who ran, without those of none."""
-        if not slot.has_index:
-            return {}
-        known = self._waits.get(slot.busy)
-        if known is None:
-            now = self._now.waited[slot.busy][: max(self._width, SLOT_FIRST)]
-            steps = map(sub, now, self._before.waited[slot.busy])
-            known = {index: step for index, step in enumerate(steps) if step}
-            self._waits[slot.busy] = known
-        return known
+        now = self._now.waited[slot.busy][: max(self._width, SLOT_FIRST)]
+        steps = map(sub, now, self._before.waited[slot.busy])
+        return {index: step for index, step in enumerate(steps) if step}
+
+    def _cpu_times(self, slot: Slot) -> CpuTimes | None:
+        """Return what its waits for itself are judged by; None where its CPUs are not known."""
+        cpus = self._now.cpus[slot.number]
+        if not cpus:
+            return None
+        spent, ran = self._spent[slot.number], self._ran(slot)
+        free, others = cpus * self.elapsed_ns - ran, self._all_ran - ran
+        occupied = min(1.0, others / free) if free > 0 else 1.0
+        return CpuTimes(ran, spent[State.WAIT], spent[State.SURPLUS], occupied)
+
+    def _ran(self, slot: Slot) -> int:
+        spent = self._spent[slot.number]
+        return spent[State.RUN] + spent[State.RECLAIM] + spent[State.IRQ]
 
     def _disk_share(self, name: str) -> float:
         """Return the share of a subject in the requests under way; 1 where there are too few."""

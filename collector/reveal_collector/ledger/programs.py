@@ -33,6 +33,7 @@ class State(IntEnum):
     RUN = 10
     RECLAIM = 11
     IRQ = 12
+    SURPLUS = 13  # beside the others: runnable threads above the CPUs that they may use
 
 
 class Hierarchy(IntEnum):
@@ -64,6 +65,7 @@ class Totals(Structure):
         ("threads", c_int64 * SLOTS),
         ("waited", c_int64 * BUSY * BUSY),
         ("waits", c_int64 * WAITS * SLOTS),
+        ("cpus", c_int64 * SLOTS),
     )
     now: int
     switches: int
@@ -74,6 +76,7 @@ class Totals(Structure):
     threads: Any
     waited: Any
     waits: Any
+    cpus: Any  # that each subject may use; 0 if none of its threads ran
 
 
 _SIGNATURES: Mapping[str, tuple[Any, ...]] = {

@@ -13,13 +13,14 @@ struct ledger_totals {
     int64_t threads[LEDGER_SLOTS];
     int64_t waited[LEDGER_BUSY][LEDGER_BUSY]; /* ns, [victim][culprit] */
     int64_t waits[LEDGER_SLOTS][LEDGER_WAITS];
+    int64_t cpus[LEDGER_SLOTS]; /* that each subject may use; 0 if none of its threads ran */
 };
 
 struct reveal_ledger {
     struct ledger_bpf *skeleton;
     struct ledger_cpu *cpus;
     size_t mapped;
-    int32_t count;
+    int32_t count, reads;
 };
 
 /* What is in use: the slots, and the indices of the matrix. */
@@ -27,7 +28,7 @@ struct ledger_extent {
     int32_t slots, busy;
 };
 
-enum { TRIES = 1000, PASSES = 3, LONGEST_PASS_NS = 1000000 };
+enum { TRIES = 1000, PASSES = 3, LONGEST_PASS_NS = 1000000, CPUS_READS = 10 };
 
 static int64_t monotonic_ns(void)
 {
@@ -165,6 +166,7 @@ int32_t reveal_ledger_open(struct reveal_ledger **into, int32_t count, uint32_t 
     skeleton->ctx.log_buf = log_size ? (__u64)(long)log : 0;
     int result = ledger_bpf__load(skeleton);
     if (result >= 0) {
+        skeleton->bss->settings.online = (__u32)sysconf(_SC_NPROCESSORS_ONLN);
         skeleton->bss->settings.hierarchy = hierarchy;
         skeleton->bss->settings.root = root;
         skeleton->bss->settings.generation = 1;
@@ -236,8 +238,29 @@ int32_t reveal_ledger_take_unnamed(struct reveal_ledger *ledger, uint64_t *keys,
     return result < 0 && result != -ENOENT ? result : (int32_t)attr.count; /* ENOENT: the last */
 }
 
+/* How many CPUs each subject may use; found anew from time to time, as masks of CPUs change. */
+static void read_cpus(struct reveal_ledger *ledger, const struct ledger_extent *used,
+                      struct ledger_totals *totals)
+{
+    int renew = ++ledger->reads % CPUS_READS == 0;
+
+    for (int slot = 0; slot < used->slots; slot++) {
+        struct ledger_runnable *runnable = &ledger->skeleton->bss->runnable[slot];
+        totals->cpus[slot] = runnable->cpus;
+        if (renew)
+            runnable->cpus = 0;
+    }
+    if (renew)
+        ledger->skeleton->bss->settings.online = (__u32)sysconf(_SC_NPROCESSORS_ONLN);
+}
+
 int32_t reveal_ledger_read(struct reveal_ledger *ledger, struct ledger_cpu *copies,
                            const struct ledger_extent *used, struct ledger_totals *totals)
 {
-    return reveal_ledger_sum(ledger->cpus, ledger->count, copies, used, 0, totals);
+    int32_t result =
+        reveal_ledger_sum(ledger->cpus, ledger->count, copies, used, 0, totals);
+
+    if (!result)
+        read_cpus(ledger, used, totals);
+    return result;
 }

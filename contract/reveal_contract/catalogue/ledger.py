@@ -31,9 +31,10 @@ def _part(name: str, origin: str, meaning: str, subsystem: Subsystem = Subsystem
 ROWS: tuple[Metric, ...] = (
     _part("run", "sched_switch", "Time that threads of this subject ran."),
     _part("wait_others", "sched_switch, sched_wakeup",
-          "Time that threads of this subject waited for a CPU while another subject ran on it."),
+          "Time that threads of this subject waited for a CPU because other subjects ran."),
     _part("wait_self", "sched_switch, sched_wakeup",
-          "Time that threads of this subject waited for a CPU while one of the same subject ran."),
+          "Time that threads of this subject waited for a CPU because it has more of them than "
+          "CPUs that it may use."),
     _part("wait_idle", "sched_switch, sched_wakeup",
           "Time that threads of this subject waited while their CPU was idle: it had to wake up."),
     _part("throttled", "sched_switch, task_struct throttled",
@@ -70,7 +71,7 @@ ROWS: tuple[Metric, ...] = (
     _row("waits_10ms", "waits", "sched_switch", "Those of the waits for a CPU of 10 ms or more."),
     _row("waits_100ms", "waits", "sched_switch", "Those of the waits for a CPU of 100 ms or more."),
     _row("lost_cpu", "ns", "sched_switch",
-         "Time that the first subject waited for a CPU on which the second one ran.", Scope.PAIR),
+         "Time that the first subject waited for a CPU because the second one ran.", Scope.PAIR),
     _row("lost_disk", "ns", "block_rq_issue",
          "Time that the first subject waited for storage, times the share of the second one in "
          "the requests under way.", Scope.PAIR, Subsystem.STORAGE),

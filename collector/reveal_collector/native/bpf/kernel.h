@@ -49,6 +49,7 @@ struct task_struct {
     unsigned int __state;
     unsigned int flags;
     int on_cpu;
+    int nr_cpus_allowed;
     int exit_state;
     int pid;
     struct sched_entity se;

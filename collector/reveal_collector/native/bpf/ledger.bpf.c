@@ -7,7 +7,11 @@
  *
  * Waits are kept for each run queue: the number of waiting threads of each busy subject.  At a
  * switch, the time since the last one is added to the pairs of who waited and who ran.  A wait that
- * begins or ends in between corrects this by its offset. */
+ * begins or ends in between corrects this by its offset.
+ *
+ * Threads of one subject wait for each other where there are more of them than CPUs, and also where
+ * others occupy the CPUs that they would have used.  So the runnable threads of each subject above
+ * the number of its CPUs are counted: only that many wait because of themselves. */
 #include <linux/bpf.h>
 #include <linux/types.h>
 #include <bpf/bpf_helpers.h>
@@ -52,6 +56,7 @@ struct thread {
     __u32 state, slot, busy; /* what `state` was entered with */
     __u32 cpu;               /* whose run queue it waits in */
     __u32 alive;             /* slot + 1 that it counts as a thread of */
+    __u32 runnable;          /* slot + 1 that it counts as a runnable thread of */
     __u32 next_slot, next_busy, generation;
 };
 struct {
@@ -69,6 +74,7 @@ struct {
 } requests SEC(".maps");
 
 struct ledger_settings settings;
+struct ledger_runnable runnable[LEDGER_SLOTS];
 
 static __always_inline struct ledger_cpu *cpu_of(__u32 cpu)
 {
@@ -166,6 +172,46 @@ static __always_inline void live_in(struct ledger_cpu *c, struct thread *t, __u3
         enter(c, alive - 1, L_ALIVE, now);
 }
 
+/* The number of runnable threads of a slot changes.  The surplus follows from the number of threads
+ * at each change, so an error of a race between two CPUs ends with the next one. */
+static __always_inline void count_runnable(struct ledger_cpu *c, __u32 slot, __s32 change,
+                                           __u64 now)
+{
+    slot &= LEDGER_SLOTS - 1;
+    struct ledger_runnable *r = &runnable[slot];
+    __s32 threads = __sync_fetch_and_add(&r->threads, change) + change;
+    __s32 cpus = r->cpus, surplus = cpus && threads > cpus ? threads - cpus : 0;
+
+    if (surplus == r->surplus)
+        return;
+    __s32 step = surplus - __sync_lock_test_and_set(&r->surplus, surplus);
+    __sync_fetch_and_add(&c->n[slot][L_SURPLUS], step);
+    __sync_fetch_and_add(&c->base[slot][L_SURPLUS], -((__s64)now * step));
+}
+
+static __always_inline void runnable_in(struct ledger_cpu *c, struct thread *t, __u32 to, __u64 now)
+{
+    if (t->runnable == to)
+        return;
+    __u32 old = __sync_lock_test_and_set(&t->runnable, to);
+    if (old)
+        count_runnable(c, old - 1, -1, now);
+    if (to)
+        count_runnable(c, to - 1, 1, now);
+}
+
+/* A thread of its next slot becomes runnable: note how many CPUs it may use. */
+static __always_inline void note_cpus(struct task_struct *p, const struct thread *t)
+{
+    struct ledger_runnable *r = &runnable[t->next_slot & (LEDGER_SLOTS - 1)];
+    __u32 cpus = p->nr_cpus_allowed;
+
+    if (cpus > settings.online)
+        cpus = settings.online; /* a mask may have CPUs that are not there */
+    if (r->cpus < cpus)
+        r->cpus = cpus;
+}
+
 /* The thread goes from its state to another one, in which it counts for `next_slot`. */
 static __always_inline void move(struct ledger_cpu *c, struct thread *t, __u32 to, __u32 cpu,
                                  __u64 now)
@@ -184,6 +230,14 @@ static __always_inline void move(struct ledger_cpu *c, struct thread *t, __u32 t
         }
     }
     live_in(c, t, t->slot + 1, now);
+    /* without a state it runs */
+    runnable_in(c, t, to == L_WAIT || to == L_NONE ? t->slot + 1 : 0, now);
+}
+
+static __always_inline void end_life(struct ledger_cpu *c, struct thread *t, __u64 now)
+{
+    live_in(c, t, 0, now);
+    runnable_in(c, t, 0, now);
 }
 
 /* ---- who a thread belongs to ---- */
@@ -415,7 +469,7 @@ static __always_inline void switch_out(struct ledger_cpu *c, struct task_struct 
         to = blocked_state(p, state);
     move(c, t, to, cpu, now);
     if (to == L_NONE)
-        live_in(c, t, 0, now);
+        end_life(c, t, now);
 }
 
 SEC("tp_btf/sched_switch")
@@ -455,6 +509,7 @@ int BPF_PROG(on_switch, _Bool preempted, struct task_struct *prev, struct task_s
             look_up(next, t);
             slot = t->next_slot;
             busy = t->next_busy;
+            note_cpus(next, t);
             move(c, t, L_NONE, cpu, now);
         }
     }
@@ -481,6 +536,7 @@ static __always_inline int woken(struct task_struct *p)
     begin(c);
     c->wakeups++;
     look_up(p, t);
+    note_cpus(p, t);
     move(c, t, is_throttled(p) ? L_THROTTLED : L_WAIT, p->thread_info.cpu, now);
     if (!(c->wakeups & (SAMPLED - 1)))
         c->cost += (bpf_ktime_get_ns() - now + OVERHEAD_NS) * SAMPLED;
@@ -524,12 +580,12 @@ int BPF_PROG(on_free, struct task_struct *p)
     struct thread *t = bpf_task_storage_get(&threads, p, 0, 0);
     struct ledger_cpu *c = this_cpu();
 
-    if (!t || !c || (t->state == L_NONE && !t->alive))
+    if (!t || !c || (t->state == L_NONE && !t->alive && !t->runnable))
         return 0;
     __u64 now = bpf_ktime_get_ns();
     begin_atomic(c);
     leave_state(c, t, L_NONE, now);
-    live_in(c, t, 0, now);
+    end_life(c, t, now);
     end_atomic(c);
     return 0;
 }
@@ -662,9 +718,10 @@ static __always_inline void account_anew(struct ledger_cpu *c, struct task_struc
     t->busy = t->next_busy;
     t->since = now;
     enter(c, t->slot, to, now);
-    if (__sync_val_compare_and_swap(&t->state, L_NONE, to) == L_NONE)
+    if (__sync_val_compare_and_swap(&t->state, L_NONE, to) == L_NONE) {
         live_in(c, t, t->slot + 1, now);
-    else
+        runnable_in(c, t, 0, now);
+    } else
         leave(c, t->slot, to, now);
 }
 
@@ -682,6 +739,7 @@ static __always_inline void change_subject(struct ledger_cpu *c, struct task_str
     c->slot = t->next_slot;
     c->busy = t->next_busy;
     live_in(c, t, c->slot + 1, now);
+    runnable_in(c, t, c->slot + 1, now);
 }
 
 /* A thread enters a cgroup.  One that runs may do so for seconds without a switch: what it spent

@@ -32,6 +32,7 @@ enum ledger_state {
     L_DISK,  /* requests under way */
     /* on the CPU: added from switch to switch, without `n` */
     L_RUN, L_RECLAIM, L_IRQ,
+    L_SURPLUS, /* beside the others: threads that run or wait, above the CPUs they may use */
     L_NONE = 255
 };
 
@@ -57,11 +58,20 @@ struct ledger_cpu {
     ledger_u32 waits[LEDGER_SLOTS][LEDGER_WAITS]; /* all, from 1, 10 and 100 ms on */
 };
 
+/* The threads of a slot that run or wait, on all CPUs.  Each has a cache line of its own. */
+struct ledger_runnable {
+    ledger_s32 threads, surplus;
+    ledger_u32 cpus; /* the most that one of them may use, since the reader set it to 0 */
+    ledger_u32 unused[13];
+};
+
 /* Settings, in the section .bss of the programs. */
 struct ledger_settings {
     ledger_u32 generation; /* raised when the map of subjects changes: threads look again */
     ledger_u32 hierarchy;
     ledger_u64 root; /* id of its root */
+    ledger_u32 online; /* CPUs */
+    ledger_u32 unused;
 };
 
 #endif

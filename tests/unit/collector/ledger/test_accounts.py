@@ -45,6 +45,25 @@ def test_pairs_name_others_and_the_fixed_rows_but_not_the_victim() -> None:
     }
 
 
+def test_waits_behind_threads_of_its_own_are_lost_to_who_occupies_the_other_cpus() -> None:
+    spent = {
+        (3, State.RUN): 2 * SECOND, (3, State.WAIT): 2 * SECOND, (4, State.RUN): 14 * SECOND,
+    }  # fmt: skip
+    waited = {(3, 3): 3 * SECOND // 2, (3, 4): SECOND // 2}
+    found = interval(totals(spent=spent, waited=waited, cpus={3: 16}))
+    counters = counters_of(found, JOB)
+    assert (counters[ledger.WAIT_OTHERS], counters[ledger.WAIT_SELF]) == (2 * SECOND, 0)
+    assert found.pairs(JOB) == {("job", "hog"): (2 * SECOND, 0)}
+
+
+def test_a_subject_without_an_index_waits_for_itself_by_its_surplus_of_threads() -> None:
+    spent = {
+        (5, State.RUN): 2 * SECOND, (5, State.WAIT): SECOND, (5, State.SURPLUS): SECOND,
+    }  # fmt: skip
+    counters = counters_of(interval(totals(spent=spent, cpus={5: 2})), SMALL)
+    assert (counters[ledger.WAIT_OTHERS], counters[ledger.WAIT_SELF]) == (0, SECOND)
+
+
 def test_waits_for_storage_are_split_by_whose_requests_are_under_way() -> None:
     spent = {
         (3, State.IO): SECOND // 2, (3, State.DISK): SECOND // 4, (4, State.DISK): SECOND // 2,
@@ -86,7 +105,7 @@ def test_a_subject_without_an_index_has_waits_but_no_culprits() -> None:
 
 def test_every_state_is_a_part_or_a_count_of_its_own() -> None:
     """The parts hold each state off and on the CPU exactly once."""
-    states = set(State) - {State.ALIVE, State.DISK}
+    states = set(State) - {State.ALIVE, State.DISK, State.SURPLUS}
     spent = {(3, state): 1 << state for state in states}
     counters = counters_of(interval(totals(spent=spent)), JOB)
     assert sum(counters[part] for part in ledger.PARTS) == sum(1 << state for state in states)
