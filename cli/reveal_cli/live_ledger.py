@@ -13,7 +13,10 @@ if TYPE_CHECKING:
     from reveal_analyzer.ledger.lost_time import LostTime
 
 SECONDS = 10  # over which the shares of a live view are
-IN_FORCE = f"tier {Tier.BPF}, BPF programs"
+IN_FORCE = {
+    Tier.BPF: f"tier {Tier.BPF}, BPF programs",
+    Tier.SCHEDSTAT: f"tier {Tier.SCHEDSTAT}, times of threads: who took what was lost is not known",
+}
 _NOT_READ = "the collector does not read the ledger now"
 _ASK_EVERY = 5  # seconds without a ledger
 
@@ -32,18 +35,18 @@ class LiveLedger:
         self.lost: tuple[LostTime, ...] = ()
         self.is_due = False  # the collector is to be asked why there is no ledger
         self._recent = RecentLosses(SECONDS)
-        self._was_read = False
+        self._was_read, self._read_from = False, Tier.BPF
         self._without = 0
 
     def add(self, accounts: Accounts) -> None:
         """Take the ledger of a second, before its end."""
         self._recent.add(accounts)
-        self._was_read = True
+        self._was_read, self._read_from = True, accounts.tier
 
     def end_second(self) -> None:
         """End a second; if it had no ledger, what was lost before is no longer shown."""
         if self._was_read:
-            self.tier, self._without = IN_FORCE, 0
+            self.tier, self._without = IN_FORCE[self._read_from], 0
         else:
             self._recent.clear()
             self._without += 1

@@ -23,8 +23,8 @@ _LOADED = 0.3
 class Coverage:
     """What the findings are based on: times in seconds, received and lost slices.
 
-    ``lost_time`` is what the ledger says of the busy subjects of each node, ``no_ledger`` why a
-    host has none.
+    ``lost_time`` is what the ledger says of the busy subjects of each node, ``no_ledger`` why BPF
+    programs do not count it: then it is not known, or not who took it.
     ``recorded`` is true for a recording, which may be of another host.
     """
 
@@ -106,7 +106,8 @@ def _limits(coverage: Coverage) -> list[str]:
     if coverage.load:
         lines.append(_load(coverage.load))
     if coverage.no_ledger:
-        lines.append(f"Lost time is not known: {coverage.no_ledger}.")
+        unknown = "Who took the lost time" if coverage.lost_time else "Lost time"
+        lines.append(f"{unknown} is not known: {coverage.no_ledger}.")
     if count := coverage.missing_sources:
         host = "the recorded host" if coverage.recorded else "this host"
         command = "`reveal doctor` there" if coverage.recorded else "`reveal doctor`"

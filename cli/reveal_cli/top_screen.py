@@ -48,7 +48,7 @@ class LastFrame(PlainProgress):
 def _lost_time(view: ProgressView) -> list[RenderableType]:
     if not view.ledger:
         return [Text("Lost time: not known yet")]
-    if view.ledger != IN_FORCE:
+    if view.ledger not in IN_FORCE.values():
         return [Text(f"Lost time is not known: {view.ledger}")]
-    title = Text(f"Lost time of the last {SECONDS} s (ledger: {IN_FORCE})")
+    title = Text(f"Lost time of the last {SECONDS} s (ledger: {view.ledger})")
     return [title, lost_time_table(view.lost_time) if view.lost_time else Text("nobody is busy")]

@@ -16,6 +16,7 @@ from reveal_collector.native import LoadedLibrary, load
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.sysfs_attributes import parse_fields
 from reveal_collector.registry import MissingSource, probe_all
+from reveal_contract import ledger
 from reveal_contract.catalogue import find
 from reveal_contract.settings import CollectorSettings
 
@@ -61,6 +62,7 @@ _GIVES = {
     "ethtool": "drops, pauses and stalls inside network cards",
     "amdgpu": "load, memory, clocks, power and errors of AMD GPUs",
     "ledger": "where the time of each pod went, and which other one took it",
+    ledger.THREADS_SOURCE: "the same from times of threads: how long each pod waited, not for whom",
     "process-groups": "CPU and I/O by process group, where there are no cgroups",
 }
 

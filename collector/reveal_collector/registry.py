@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from reveal_collector.kernel_interfaces.errors import Unsupported
 from reveal_collector.ledger.source import Ledger
+from reveal_collector.ledger.thread_source import ThreadLedger
 from reveal_collector.readers.opening import NO_ANSWER, Opening, SourceOpener
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.sources import (
@@ -61,7 +62,7 @@ from reveal_collector.subjects.pods.podlist import NoPods, PodSource
 from reveal_collector.subjects.pods.process_owner import ProcessOwner
 from reveal_collector.subjects.processes import ProcessGroups
 from reveal_collector.subjects.tracker import SubjectSelection, SubjectTracker
-from reveal_contract import plugins
+from reveal_contract import ledger, plugins
 from reveal_contract.settings import CollectorSettings, SettingsError
 
 log = logging.getLogger(__name__)
@@ -108,6 +109,10 @@ FACTORIES: tuple[Callable[[Roots], list[Source]], ...] = (
 )
 
 
+# who excludes a source does not get what takes its place where the host does not permit it
+_FALLBACKS = {ledger.SOURCE: ledger.THREADS_SOURCE}
+
+
 class MissingSource(NamedTuple):
     """A source that is not available on this host: the reason, and a remedy."""
 
@@ -149,7 +154,8 @@ def build(roots: Roots, settings: CollectorSettings) -> list[Source]:
             sources += factory(roots)
     sources += cgroups.subject_sources(roots, tracker)
     groups = next(source for source in sources if isinstance(source, ProcessGroups))
-    sources.append(Ledger(roots, tracker, groups.instance_of))
+    lost_time = Ledger(roots, tracker, groups.instance_of)
+    sources += [lost_time, ThreadLedger(roots, tracker, lambda: bool(lost_time.channels))]
     if settings.perf_cgroups:
         sources.append(SubjectEvents(roots, tracker))
     if settings.fine_lane != "off":
@@ -203,7 +209,8 @@ def selected(
             f"no such source: {', '.join(unknown)}; known are {', '.join(sorted(known))}"
         )
     requested = set(include) or known
-    return [source for source in sources if source.name in requested and source.name not in exclude]
+    excluded = {*exclude, *(_FALLBACKS[name] for name in exclude if name in _FALLBACKS)}
+    return [each for each in sources if each.name in requested and each.name not in excluded]
 
 
 def probe_all(roots: Roots, settings: CollectorSettings) -> Probed:

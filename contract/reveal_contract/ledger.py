@@ -17,6 +17,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 SOURCE = "ledger"
+THREADS_SOURCE = "ledger-threads"  # where BPF programs cannot count
 RESOLUTION_NS = 100_000  # of the values on the wire
 TOLERANCE = 0.01
 
@@ -60,7 +61,7 @@ _SEPARATOR, _QUOTED = "<", "%3C"
 class Tier(IntEnum):
     """What the host permits, and with it what the ledger tells."""
 
-    SCHEDSTAT = 0  # waits of the busiest subjects, undivided
+    SCHEDSTAT = 0  # run and wait times of the busiest subjects, without culprits
     TASKSTATS = 1  # the same of every subject, with delays that overlap
     BPF = 3  # all parts, exact and disjoint, with culprits
 

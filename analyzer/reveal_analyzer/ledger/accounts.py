@@ -13,7 +13,7 @@ from reveal_analyzer.derive.channel_index import indices_by_metric
 from reveal_analyzer.derive.deriver import Second
 from reveal_contract import ledger
 from reveal_contract.channels import Channel
-from reveal_contract.ledger import Pair
+from reveal_contract.ledger import Pair, Tier
 
 # what of a subject's time is read, in this order
 COLUMNS = (*ledger.PARTS, ledger.THREAD_TIME)
@@ -37,11 +37,15 @@ class PairLayout:
 
 @dataclass(frozen=True, eq=False)
 class LedgerLayout:
-    """Where the ledger is in a channel table: ``channels`` (subjects, ``COLUMNS``)."""
+    """Where the ledger is in a channel table: ``channels`` (subjects, ``COLUMNS``).
+
+    ``tier`` is the channel of what the ledger is read from, if there is one.
+    """
 
     subjects: tuple[str, ...]
     channels: Indices
     pairs: Mapping[str, PairLayout]
+    tier: int | None = None
 
     @classmethod
     def of(cls, channels: Sequence[Channel]) -> LedgerLayout | None:
@@ -62,7 +66,13 @@ class LedgerLayout:
                 metric: _pair_layout(channels, by_metric.get(metric, ()), rows)
                 for metric in ledger.PAIRS
             },
+            next(iter(by_metric.get(ledger.TIER, ())), None),
         )
+
+    def tier_of(self, channels: Floats) -> Tier:
+        """Return what the ledger of a second is read from; the best where that is not known."""
+        value = Tier.BPF if self.tier is None else channels[self.tier]
+        return Tier(int(value)) if value in set(Tier) else Tier.BPF
 
 
 class Accounts(NamedTuple):
@@ -76,6 +86,7 @@ class Accounts(NamedTuple):
     times: Floats
     valid: Bools
     taken: Mapping[str, Floats]
+    tier: Tier = Tier.BPF
 
 
 class AccountReader:
@@ -100,7 +111,7 @@ class AccountReader:
             metric: np.where(valid[of.victims], np.nan_to_num(second.channels[of.channels]), 0.0)
             for metric, of in layout.pairs.items()
         }
-        return Accounts(layout, times, valid, taken)
+        return Accounts(layout, times, valid, taken, layout.tier_of(second.channels))
 
 
 def _pair_layout(

@@ -15,6 +15,7 @@ from reveal_cli.commands.catalog import diagnose_host
 from reveal_cli.configuration_hints import hint_blocks
 from reveal_cli.errors import DONE
 from reveal_cli.interrupt import Interrupt
+from reveal_cli.live_ledger import IN_FORCE
 from reveal_cli.options import add_host, check_host
 from reveal_cli.terminal import grid, show
 from reveal_contract import ledger
@@ -86,16 +87,18 @@ def as_json(
     }
 
 
-def _ledger_tier(diagnosis: Diagnosis) -> int | None:
+def _ledger_tier(diagnosis: Diagnosis) -> Tier | None:
     """Return the tier of the lost-time ledger in force; None where the host permits none."""
-    return Tier.BPF if any(row.source == ledger.SOURCE for row in diagnosis.rows) else None
+    tiers = {ledger.SOURCE: Tier.BPF, ledger.THREADS_SOURCE: Tier.SCHEDSTAT}
+    return max((tiers[row.source] for row in diagnosis.rows if row.source in tiers), default=None)
 
 
 def _ledger_text(diagnosis: Diagnosis) -> str:
     tier = _ledger_tier(diagnosis)
     if tier is None:
         return "Lost-time ledger: off, for the reason below."
-    return f"Lost-time ledger: tier {tier}, BPF programs."
+    reason = "" if tier is Tier.BPF else "; the reason is below"
+    return f"Lost-time ledger: {IN_FORCE[tier]}{reason}."
 
 
 def _advice_row(advice: Advice) -> dict[str, str]:

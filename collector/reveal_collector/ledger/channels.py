@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from math import inf
 from operator import add, floordiv
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
-from reveal_collector.ledger.accounts import FIXED, KERNEL_METRICS, METRICS, Interval, Names
+from reveal_collector.ledger.accounts import FIXED, KERNEL_METRICS, METRICS, Names
 from reveal_collector.ledger.slots import Slot
 from reveal_collector.readers.textfile import channel
 from reveal_collector.subjects.stable_selection import StableSelection
@@ -26,6 +26,21 @@ _UNITS = [1 if metric in _COUNTS else RESOLUTION_NS for metric in METRICS]
 _ZEROS = [0] * len(METRICS)
 
 Key = TypeVar("Key", bound=Hashable)
+
+
+class Increments(Protocol):
+    """What happened between two readings: increments of subjects, and what pairs lost."""
+
+    elapsed_ns: int
+
+    def desired_cpus(self, slot: Slot) -> float:
+        """Return the mean number of CPUs that a subject used, or would have used."""
+
+    def counters(self, slot: Slot) -> list[int]:
+        """Return the increments of a subject in the order of ``METRICS``."""
+
+    def pairs(self, victim: Slot) -> dict[Names, tuple[int, int]]:
+        """Return what a subject lost to each other one: waiting for a CPU, and for storage."""
 
 
 class _Sums(Generic[Key]):
@@ -64,7 +79,7 @@ class DisplayedSubjects:
         self._sums: _Sums[str] = _Sums()
         self._lost: _Sums[Names] = _Sums()
 
-    def update(self, interval: Interval, slots: Sequence[Slot], now: float) -> bool:
+    def update(self, interval: Increments, slots: Sequence[Slot], now: float) -> bool:
         """Add what happened in an interval; return whether the columns changed."""
         self.uses = {slot.name: interval.desired_cpus(slot) for slot in slots}
         names = sorted(self._subjects.update(self.uses, now))
@@ -96,7 +111,7 @@ class DisplayedSubjects:
             row += [ns // RESOLUTION_NS for ns in self._lost.values(pair)]
         return row
 
-    def _add(self, interval: Interval, slot: Slot) -> None:
+    def _add(self, interval: Increments, slot: Slot) -> None:
         self._sums.add(slot.name, interval.counters(slot))
 
     def _choose_pairs(
