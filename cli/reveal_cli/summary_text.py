@@ -106,7 +106,8 @@ def _limits(coverage: Coverage) -> list[str]:
     if coverage.load:
         lines.append(_load(coverage.load))
     if coverage.no_ledger:
-        unknown = "Who took the lost time" if coverage.lost_time else "Lost time"
+        is_known = any(coverage.lost_time.values())
+        unknown = "Who took the lost time" if is_known else "Lost time"
         lines.append(f"{unknown} is not known: {coverage.no_ledger}.")
     if count := coverage.missing_sources:
         host = "the recorded host" if coverage.recorded else "this host"

@@ -134,16 +134,20 @@ def test_two_subjects_share_a_cpu(live: Live) -> None:
 
 def test_threads_above_the_cpus_they_may_use_are_a_surplus(live: Live) -> None:
     """Two on one CPU are one too many, whoever else runs there; alone a thread never is."""
-    workers = [live.a.spin(0.3, cpu=0), live.a.spin(0.3, cpu=0), live.b.spin(0.3)]
+    for subject, cpu in ((live.a, 0), (live.a, 0), (live.b, None)):
+        subject.spin(60, cpu)
     wait_until(lambda: live.read().cpus[live.a.slot] == 1)
-    assert live.read().cpus[live.b.slot] == len(os.sched_getaffinity(0))
-    for worker in workers:
-        assert worker.wait(60) == 0
+    first = live.read()
+    assert first.cpus[live.b.slot] == len(os.sched_getaffinity(0))
+    wait_until(lambda: live.read().now - first.now > SECOND / 2)
     now = live.read()
-    lives = spent(now, live.a, State.RUN) + spent(now, live.a, State.WAIT)
-    surplus = spent(now, live.a, State.SURPLUS)
-    assert 0.1 < surplus <= lives / 2
-    assert spent(now, live.b, State.SURPLUS) < 0.01
+    runnable, surplus = (
+        sum(spent(now, live.a, state) - spent(first, live.a, state) for state in states)
+        for states in ((State.RUN, State.IRQ, State.WAIT), (State.SURPLUS,))
+    )
+    assert runnable == pytest.approx(2 * (now.now - first.now) / SECOND, rel=0.05)
+    assert surplus == pytest.approx(runnable / 2, rel=0.05)
+    assert spent(now, live.b, State.SURPLUS) == spent(first, live.b, State.SURPLUS)
 
 
 @pytest.mark.parametrize("cpu", [0, max(os.sched_getaffinity(0))])

@@ -12,6 +12,7 @@ from tempfile import mkdtemp
 import pytest
 
 from reveal_collector.sources import energy
+from reveal_contract import ledger
 from reveal_operator.manifests.privileges import NEEDS, NeedKind, names_of
 from reveal_operator.profile import CollectorSpec
 from support import capability_probe
@@ -87,7 +88,9 @@ def test_a_missing_capability_loses_exactly_the_documented_sources(
     given = {source for source, channels in asked.channels.items() if channels}
     gone = set(need.gone) | (set(need.less) & without_another_way())
     assert given - less.channels.keys() == gone & given
-    for source in less.channels.keys() - RESTLESS - set(need.less):
+    instead = less.channels.keys() - asked.channels.keys()
+    assert instead == ({ledger.THREADS_SOURCE} if ledger.SOURCE in gone else set())
+    for source in less.channels.keys() - RESTLESS - set(need.less) - instead:
         assert less.channels[source] == asked.channels[source], source
     lost = {name for name in ("io", "root", "ns", "real_time") if not less.facts[name]}
     assert lost == LOST[capability]

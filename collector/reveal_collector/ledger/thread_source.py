@@ -25,6 +25,8 @@ from reveal_contract.ledger import Tier
 from reveal_contract.metric import Lane
 from reveal_contract.subjects import Identity
 
+_OWN = (ledger.TIER, ledger.FOLDED)
+
 
 class ThreadInterval:
     """What happened between two passes, by the name of the subject."""
@@ -105,7 +107,7 @@ class ThreadLedger:
         self._tracker.start()
         self._displayed, self._followed, self._is_open = DisplayedSubjects(), {}, True
         self._advance()
-        self.channels = (*_OWN, *self._displayed.channels)
+        self.channels = (*_own_channels(), *self._displayed.channels)
 
     def read(self) -> Sequence[int | None]:
         """Return the counters; raises ``LayoutChanged`` when the subjects are others."""
@@ -119,7 +121,7 @@ class ThreadLedger:
         else:
             self._advance()
             if self.channels[len(_OWN) :] != self._displayed.channels:
-                self.channels = (*_OWN, *self._displayed.channels)
+                self.channels = (*_own_channels(), *self._displayed.channels)
                 self._has_unread_pass = True
                 raise LayoutChanged(self.name)
         return [Tier.SCHEDSTAT, self._folded, *self._displayed.values()]
@@ -159,4 +161,5 @@ class ThreadLedger:
         return SubjectTimes(self._tracker.trees, self._roots.proc, subject.path)
 
 
-_OWN = (channel(ledger.TIER, "", 1.0), channel(ledger.FOLDED, "", 1.0))
+def _own_channels() -> tuple[Channel, ...]:
+    return tuple(channel(metric, "", 1.0) for metric in _OWN)

@@ -247,8 +247,10 @@ static void read_cpus(struct reveal_ledger *ledger, const struct ledger_extent *
     for (int slot = 0; slot < used->slots; slot++) {
         struct ledger_runnable *runnable = &ledger->skeleton->bss->runnable[slot];
         totals->cpus[slot] = runnable->cpus;
-        if (renew)
-            runnable->cpus = 0;
+        if (renew && runnable->seen) {
+            runnable->cpus = runnable->seen;
+            runnable->seen = 0;
+        }
     }
     if (renew)
         ledger->skeleton->bss->settings.online = (__u32)sysconf(_SC_NPROCESSORS_ONLN);

@@ -101,14 +101,14 @@ NEEDS: tuple[Need, ...] = (
         " kernel.perf_event_paranoid. It exists since Linux 5.8. Older kernels require SYS_ADMIN,"
         " which only Privileged has",
         "everything that perf events count; energy is read from powercap instead, where the host"
-        " has it; the lost-time ledger",
+        " has it; who takes time from whom: the lost-time ledger is read from times of threads",
         gone=(*_COUNTED, *_LEDGER), less=("energy",),
     ),
     Need(
         NeedKind.CAPABILITY, "BPF",
         "loading the programs that follow threads. They read the scheduler's data, which takes"
         " PERFMON as well, and write only their own maps. It exists since Linux 5.8",
-        "the lost-time ledger",
+        "who takes time from whom: the lost-time ledger is read from times of threads",
         gone=_LEDGER,
     ),
     Need(

@@ -208,6 +208,9 @@ static __always_inline void note_cpus(struct task_struct *p, const struct thread
 
     if (cpus > settings.online)
         cpus = settings.online; /* a mask may have CPUs that are not there */
+    if (r->seen >= cpus)
+        return;
+    r->seen = cpus;
     if (r->cpus < cpus)
         r->cpus = cpus;
 }

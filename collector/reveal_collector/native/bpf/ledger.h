@@ -61,8 +61,9 @@ struct ledger_cpu {
 /* The threads of a slot that run or wait, on all CPUs.  Each has a cache line of its own. */
 struct ledger_runnable {
     ledger_s32 threads, surplus;
-    ledger_u32 cpus; /* the most that one of them may use, since the reader set it to 0 */
-    ledger_u32 unused[13];
+    ledger_u32 cpus; /* the most that one of them may use */
+    ledger_u32 seen; /* the same since the reader set it to 0 */
+    ledger_u32 unused[12];
 };
 
 /* Settings, in the section .bss of the programs. */
