@@ -47,12 +47,12 @@ class SubjectTimes:
         used, throttled = cpu_usage(self._trees, self._path), self._throttled_ns()
         waited = sum(self._step(tid, ns, elapsed_ns) for tid, (ns, _) in found.items())
         is_new, self._is_new = self._is_new, False
-        ran, held = max(0, used - self._used), max(0, throttled - self._throttled)
+        ran, throttled_ns = max(0, used - self._used), max(0, throttled - self._throttled)
         self._waited = {tid: ns for tid, (ns, _) in found.items()}
         self._used, self._throttled, self.threads = used, throttled, len(found)
         if is_new or not found:
             return None
-        return ThreadTimes(ran, waited, held, max(cpus for _, cpus in found.values()))
+        return ThreadTimes(ran, waited, throttled_ns, max(cpus for _, cpus in found.values()))
 
     def _step(self, tid: int, waited: int, elapsed_ns: int) -> int:
         known = self._waited.get(tid)

@@ -31,7 +31,7 @@ def test_alone_all_waits_are_those_of_the_surplus() -> None:
     assert split_waits({ITSELF: 4_000}, ITSELF, IDLE, times) == CpuWaits(4_000, 0, {})
 
 
-def test_threads_on_one_cpu_while_others_are_idle_wait_for_these_to_wake_up() -> None:
+def test_threads_on_a_single_cpu_while_others_are_idle_wait_for_these_to_wake_up() -> None:
     times = CpuTimes(ran=3_900, waited=100, surplus=0, occupied=0.1)
     found = split_waits({ITSELF: 60, IDLE: 30, HOG: 10}, ITSELF, IDLE, times)
     assert found == CpuWaits(0, 84, {HOG: 16})

@@ -87,7 +87,7 @@ def test_threads_that_end_and_files_without_numbers_take_nothing_away(host: Host
     assert (found.ran, found.waited, found.throttled) == (0, 1, 0)
 
 
-def test_a_subject_whose_threads_cannot_be_seen_has_no_account(host: Host) -> None:
+def test_a_subject_whose_threads_are_hidden_has_no_account(host: Host) -> None:
     host.used(1_000)
     host.times.advance(SECOND)
     assert host.times.advance(SECOND) is None
