@@ -151,9 +151,7 @@ class Relations:
             return Relation.SYMPTOM if is_symptom else Relation.NONE
         age_s = known.case.age_s(now_ns)
         if any(rule.explains(cause) for cause in known.rules):
-            # the ledger sees its beginning: what began earlier is no effect of it
-            is_late = rule.is_measured and not _began_together(new.case, known.case)
-            return Relation.NONE if is_late or age_s > _CAUSE_DELAY_S else Relation.SAME
+            return Relation.SAME if _is_its_cause(new, known, age_s) else Relation.NONE
         if _is_same_harm(new, known):  # by nobody else
             return Relation.SAME
         if not _is_sign_of_onset(new, known, age_s):
@@ -171,6 +169,17 @@ class Relations:
         # a fault without a name that widens
         shared = set(new.case.episode.subsystems) & set(known.case.episode.subsystems)
         return Relation.SAME if new.rule is None and shared else Relation.NONE
+
+
+def _is_its_cause(new: _View, known: _View, age_s: int) -> bool:
+    """Return whether a signature that explains the cause of an open case is what caused it."""
+    if not new.rules[0].is_measured:
+        return age_s <= _CAUSE_DELAY_S
+    # it measures what the case is already said to come from, however late
+    if _names_same_foremost(new.found, known.found):
+        return True
+    # the ledger sees its beginning: what began earlier is no effect of it
+    return age_s <= _CAUSE_DELAY_S and _began_together(new.case, known.case)
 
 
 def _is_same_harm(new: _View, known: _View) -> bool:
@@ -218,6 +227,11 @@ def names_same_culprit(new: Attribution, known: Attribution) -> bool:
     """Return whether the measured culprit of the newcomer is one of the known ones."""
     foremost = _foremost(new)
     return bool(foremost) and foremost in known.culprits.culprits
+
+
+def _names_same_foremost(new: Attribution, known: Attribution) -> bool:
+    """Return whether the measured culprit of the newcomer is the first of the known ones."""
+    return bool(foremost := _foremost(new)) and foremost == known.culprits.first
 
 
 def _foremost(found: Attribution) -> str:

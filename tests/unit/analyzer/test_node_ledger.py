@@ -236,6 +236,20 @@ def test_contention_that_was_reported_first_is_part_of_the_measured_cause() -> N
     assert names(story.of(FindingChange.OPENED)[1:]) == ["CPUContention"]
 
 
+@pytest.mark.parametrize("delay", [10, 60])
+def test_time_that_the_named_culprit_takes_later_is_part_of_its_contention(delay: int) -> None:
+    """A loss near the limits counts only after a while: it is no second fault."""
+    story = Story()
+    story.run(120, QUIET)
+    story.run(delay, {**QUIET, HOG: Times(run=1.5, threads=2)}, BUSY)
+    story.run(40, TAKEN, BUSY)
+    story.run(60, QUIET)
+    assert names(story.of(FindingChange.OPENED)) == ["CPUContention"]
+    assert len(story.of(FindingChange.RESOLVED)) == 1
+    resolved = story.of(FindingChange.RESOLVED)[0][1]
+    assert [each.name for each in resolved.subjects] == [HOG]
+
+
 def test_little_time_taken_from_a_small_subject_is_no_fault() -> None:
     small = {**QUIET, BUILD: Times(run=0.06, cpu={HOG: 0.04}, threads=6), HOG: Times(run=1.5)}
     story = Story()
