@@ -88,7 +88,7 @@ def processes(count: int) -> Row:
 
 
 def _own(source: Ledger, metric: str) -> int:
-    values = source.read()
+    values = live.read(source)
     names = [channel.metric for channel in source.channels]
     return int(values[names.index(metric)] or 0)
 
