@@ -25,9 +25,9 @@ class Limits(NamedTuple):
     ``share`` is of the victim's wanted time, and ``lost`` of a second: time lost delays whoever
     waits for the victim by no more than this time, so less can cost no job 5 %, whatever part it is
     of a little.  ``shortfall`` is of the victim's entitlement to CPU time, ``above`` is how many
-    times its entitlement a culprit ran.  ``placed`` is of the wanted time, to somebody who did not
-    run more than its share: the scheduler places threads on the same CPU for a moment although
-    another one is free.
+    times its entitlement a culprit ran.  ``placed`` is of the wanted time and of the entitlement, to
+    somebody who did not run more than its share: the scheduler places threads on the same CPU for a
+    moment although another one is free.
     """
 
     share: float
@@ -96,14 +96,15 @@ def _unfair(times: Floats, by: _Shares, of: PairLayout, counts: Bools, much: Boo
     run = np.asarray(times[:, _RUN]) / NS_PER_SECOND
     shares, limits = by.tree.entitled(on_cpu, by.cpus), by.limits
     # who is entitled to nearly nothing, as at the idle priority, can lose no more than that
-    is_short = (shortfall(shares, run) >= limits.shortfall) & (shares - run >= limits.lost)
+    missing = shortfall(shares, run)
+    is_short = (missing >= limits.shortfall) & (shares - run >= limits.lost)
     is_short = is_short[of.victims]
     above = (run > limits.above * shares)[of.culprits] & (of.culprits >= 0)
     greedy = counts & is_short & above
     has_greedy = np.zeros(len(times), np.bool_)
     has_greedy[of.victims[greedy]] = True
-    # a CPU that two were bound to: nobody ran more than its share
-    bound = much & is_short & ~has_greedy[of.victims]
+    # a CPU that two were bound to: nobody ran more than its share, and the victim far less
+    bound = much & is_short & (missing >= limits.placed)[of.victims] & ~has_greedy[of.victims]
     for k in np.flatnonzero(bound).tolist():
         culprit, victim = int(of.culprits[k]), int(of.victims[k])
         bound[k] = culprit < 0 or not by.tree.outranks(culprit, victim)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -96,6 +97,16 @@ def test_two_that_are_bound_to_a_single_cpu_take_from_each_other() -> None:
 def test_a_short_overlap_with_who_ran_within_its_share_is_no_loss(lost: float, count: int) -> None:
     times = {JOB: Times(run=1 - lost, cpu={HOG: lost}), HOG: Times(run=0.3)}
     assert len(found(times)) == count
+
+
+def test_a_build_a_little_below_its_share_is_no_victim_of_who_ran_within_its_own() -> None:
+    """Its many threads wait long behind a job that needs less than a CPU."""
+    build = Times(run=1.45, cpu={JOB: 0.95}, others={ledger.WAIT_SELF: 3.6}, threads=6)
+    times = {JOB: Times(run=0.4), BUILD: build}
+    assert found(times) == {}
+    assert found({**times, BUILD: replace(build, run=1.3)}) == {
+        Pair(BUILD, JOB): pytest.approx(0.95 / 5.85)
+    }
 
 
 def test_who_weighs_more_and_ran_within_its_share_is_not_to_blame() -> None:
