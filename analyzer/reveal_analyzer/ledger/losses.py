@@ -25,9 +25,9 @@ class Limits(NamedTuple):
     ``share`` is of the victim's wanted time, and ``lost`` of a second: time lost delays whoever
     waits for the victim by no more than this time, so less can cost no job 5 %, whatever part it is
     of a little.  ``shortfall`` is of the victim's entitlement to CPU time, ``above`` is how many
-    times its entitlement a culprit ran.  ``placed`` is of the wanted time and of the entitlement, to
-    somebody who did not run more than its share: the scheduler places threads on the same CPU for a
-    moment although another one is free.
+    times its entitlement a culprit ran.  ``placed`` is of the wanted time and of the entitlement,
+    to somebody who did not run more than its share: the scheduler places threads on the same CPU
+    for a moment although another one is free.
     """
 
     share: float
