@@ -172,14 +172,13 @@ static __always_inline void live_in(struct ledger_cpu *c, struct thread *t, __u3
         enter(c, alive - 1, L_ALIVE, now);
 }
 
-/* The number of runnable threads of a slot changes.  The surplus follows from the number of threads
- * at each change, so an error of a race between two CPUs ends with the next one. */
-static __always_inline void count_runnable(struct ledger_cpu *c, __u32 slot, __s32 change,
-                                           __u64 now)
+/* The surplus of a slot follows from the number of its runnable threads, and of its CPUs, at each
+ * change and at each switch: an error of a race between two CPUs ends with the next one. */
+static __always_inline void count_surplus(struct ledger_cpu *c, __u32 slot, __s32 threads,
+                                          __u64 now)
 {
     slot &= LEDGER_SLOTS - 1;
     struct ledger_runnable *r = &runnable[slot];
-    __s32 threads = __sync_fetch_and_add(&r->threads, change) + change;
     __s32 cpus = r->cpus, surplus = cpus && threads > cpus ? threads - cpus : 0;
 
     if (surplus == r->surplus)
@@ -189,10 +188,21 @@ static __always_inline void count_runnable(struct ledger_cpu *c, __u32 slot, __s
     __sync_fetch_and_add(&c->base[slot][L_SURPLUS], -((__s64)now * step));
 }
 
+static __always_inline void count_runnable(struct ledger_cpu *c, __u32 slot, __s32 change,
+                                           __u64 now)
+{
+    struct ledger_runnable *r = &runnable[slot & (LEDGER_SLOTS - 1)];
+
+    count_surplus(c, slot, __sync_fetch_and_add(&r->threads, change) + change, now);
+}
+
 static __always_inline void runnable_in(struct ledger_cpu *c, struct thread *t, __u32 to, __u64 now)
 {
-    if (t->runnable == to)
+    if (t->runnable == to) {
+        if (to) /* the number of its CPUs may be another one */
+            count_surplus(c, to - 1, runnable[(to - 1) & (LEDGER_SLOTS - 1)].threads, now);
         return;
+    }
     __u32 old = __sync_lock_test_and_set(&t->runnable, to);
     if (old)
         count_runnable(c, old - 1, -1, now);
