@@ -173,19 +173,22 @@ static __always_inline void live_in(struct ledger_cpu *c, struct thread *t, __u3
 }
 
 /* The surplus of a slot follows from the number of its runnable threads, and of its CPUs, at each
- * change and at each switch: an error of a race between two CPUs ends with the next one. */
-static __always_inline void count_surplus(struct ledger_cpu *c, __u32 slot, __s32 threads,
-                                          __u64 now)
+ * change and at each switch: an error of a race between two CPUs ends with the next one.  Not
+ * static, so that the verifier looks at it once. */
+__noinline int count_surplus(struct ledger_cpu *c, __u32 slot, __s32 threads, __u64 now)
 {
+    if (!c)
+        return 0;
     slot &= LEDGER_SLOTS - 1;
     struct ledger_runnable *r = &runnable[slot];
     __s32 cpus = r->cpus, surplus = cpus && threads > cpus ? threads - cpus : 0;
 
     if (surplus == r->surplus)
-        return;
+        return 0;
     __s32 step = surplus - __sync_lock_test_and_set(&r->surplus, surplus);
     __sync_fetch_and_add(&c->n[slot][L_SURPLUS], step);
     __sync_fetch_and_add(&c->base[slot][L_SURPLUS], -((__s64)now * step));
+    return 0;
 }
 
 static __always_inline void count_runnable(struct ledger_cpu *c, __u32 slot, __s32 change,
