@@ -65,13 +65,7 @@ class Ledger:
     @property
     def subjects(self) -> tuple[Identity, ...]:
         """The identities of subjects that only the ledger shows."""
-        known = {identity.instance for identity in self._tracker.identities}
-        displayed = {column.instance for column in self.channels} - known
-        return tuple(
-            each.identity
-            for each in self._tracker.candidates
-            if each.identity.instance in displayed
-        )
+        return self._tracker.unselected({column.instance for column in self.channels})
 
     @property
     def shares(self) -> CpuShares:

@@ -86,10 +86,7 @@ class ThreadLedger:
     @property
     def subjects(self) -> tuple[Identity, ...]:
         """The identities of subjects that only the ledger shows."""
-        known = {identity.instance for identity in self._tracker.identities}
-        displayed = {column.instance for column in self.channels} - known
-        candidates = (each.identity for each in self._tracker.candidates)
-        return tuple(each for each in candidates if each.instance in displayed)
+        return self._tracker.unselected({column.instance for column in self.channels})
 
     def open(self) -> None:
         """Begin to follow the busiest cgroups; raises ``Unsupported`` where that is no use."""

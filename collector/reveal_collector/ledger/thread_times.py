@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from reveal_collector.subjects.cgroup_files import UNIFIED
-from reveal_collector.subjects.cgroup_walk import cpu_usage, subtree
+from reveal_collector.subjects.cgroup_walk import cpu_usage, pids_below
 
 MOST_THREADS = 256  # read in one pass, at about 25 us each
 
@@ -60,20 +60,13 @@ class SubjectTimes:
 
     def _threads(self) -> Iterator[tuple[int, tuple[int, int]]]:
         """Yield each thread, how long it has waited, and how many CPUs its process may use."""
-        for pid in self._pids():
+        for pid in pids_below(self._tree, self._path) if self._tree else ():
             with suppress(OSError, ValueError, IndexError):
                 cpus = len(os.sched_getaffinity(pid))
                 for thread in (self._proc / str(pid) / "task").iterdir():
                     with suppress(OSError):
                         text = (thread / "schedstat").read_bytes()
                         yield int(thread.name), (int(text.split()[1]), cpus)
-
-    def _pids(self) -> set[int]:
-        found: set[int] = set()
-        for cgroup in subtree(self._tree, self._path) if self._tree else ():
-            with suppress(OSError, ValueError):
-                found.update(map(int, (cgroup / "cgroup.procs").read_bytes().split()))
-        return found - {0}  # 0: a process outside of this PID namespace
 
     def _throttled_ns(self) -> int:
         """Return how long the quota of the cgroup has kept its run queues from CPUs."""

@@ -238,7 +238,8 @@ int32_t reveal_ledger_take_unnamed(struct reveal_ledger *ledger, uint64_t *keys,
     return result < 0 && result != -ENOENT ? result : (int32_t)attr.count; /* ENOENT: the last */
 }
 
-/* How many CPUs each subject may use; found anew from time to time, as masks of CPUs change. */
+/* Read how many CPUs each subject may use.  Affinity can change, so what was seen since the last
+ * time counts from every tenth read on. */
 static void read_cpus(struct reveal_ledger *ledger, const struct ledger_extent *used,
                       struct ledger_totals *totals)
 {

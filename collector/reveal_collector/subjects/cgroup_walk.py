@@ -55,6 +55,17 @@ def subtree(tree: Path, path: str) -> Iterator[Path]:
         yield top / below[1:]
 
 
+def pids_below(tree: Path, path: str) -> set[int]:
+    """Return the processes of a subject's cgroup and of all cgroups below it."""
+    found: set[int] = set()
+    for cgroup in subtree(tree, path):
+        try:
+            found.update(map(int, (cgroup / "cgroup.procs").read_bytes().split()))
+        except (OSError, ValueError):
+            continue
+    return found - {0}  # 0: a process outside of this PID namespace
+
+
 def cpu_usage(trees: Mapping[str, Path], path: str) -> int:
     """Return the CPU time of a cgroup in ns; 0 if unknown."""
     for hierarchy, name, token, unit_ns in (

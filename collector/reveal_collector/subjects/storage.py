@@ -23,7 +23,7 @@ from reveal_collector.kernel_interfaces.errors import LayoutChanged, Unsupported
 from reveal_collector.readers.source import Roots
 from reveal_collector.readers.textfile import OpenFile, channel
 from reveal_collector.subjects.cgroup_files import counts_storage, cpu_root
-from reveal_collector.subjects.cgroup_walk import subtree
+from reveal_collector.subjects.cgroup_walk import pids_below
 from reveal_collector.subjects.process_groups import GroupAccounting
 from reveal_collector.subjects.process_search import ProcessSearch, ProcessUse
 from reveal_collector.subjects.processes import MAX_PROCESSES, NotAProcess, parse_io, parse_stat
@@ -162,7 +162,8 @@ class SubjectStorage:
 
     def _update_process_list(self, subject: CgroupSubject) -> None:
         """Open the new processes of a subject and close those that left it."""
-        here = self._pids(subject)
+        assert self._tree is not None
+        here = pids_below(self._tree, subject.path)
         processes = self._processes[subject]
         for pid in processes.keys() - here:
             processes.pop(pid).close()
@@ -223,17 +224,6 @@ class SubjectStorage:
                 process.update()
             except (OSError, ValueError):
                 processes.pop(pid).close()
-
-    def _pids(self, subject: CgroupSubject) -> set[int]:
-        """Return the processes of a subject's cgroup and of all cgroups below it."""
-        assert self._tree is not None
-        found: set[int] = set()
-        for cgroup in subtree(self._tree, subject.path):
-            try:
-                found.update(map(int, (cgroup / "cgroup.procs").read_bytes().split()))
-            except (OSError, ValueError):
-                continue
-        return found - {0}  # 0: a process outside of this PID namespace
 
     def _account(self) -> None:
         samples = {

@@ -12,7 +12,7 @@ import os
 import select
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -190,6 +190,12 @@ class SubjectTracker:
             for owner in reversed(subject_paths(path, index, self.selection.containers)):
                 return instances.get(owner.root) or identify(owner, index, 0).instance
         return None
+
+    def unselected(self, instances: Set[str]) -> tuple[Identity, ...]:
+        """Return the identities of those candidates that the subject table does not have."""
+        displayed = instances - {identity.instance for identity in self.identities}
+        candidates = (each.identity for each in self.candidates)
+        return tuple(each for each in candidates if each.instance in displayed)
 
     def update(self, now: float, found: Mapping[str, FoundCgroup] | None = None) -> None:
         """Update ``current`` and ``identities`` from ``found``, by default from a new walk."""
