@@ -26,8 +26,9 @@ class Limits(NamedTuple):
     waits for the victim by no more than this time, so less can cost no job 5 %, whatever part it is
     of a little.  ``shortfall`` is of the victim's entitlement to CPU time, ``above`` is how many
     times its entitlement a culprit ran.  ``placed`` is of the wanted time and of the entitlement,
-    to somebody who did not run more than its share: the scheduler places threads on the same CPU
-    for a moment although another one is free.
+    and ``placed_lost`` of a second, to somebody who did not run more than its share: threads that
+    wake often queue for a moment behind others on a host with CPU time to spare, and lose a part
+    of a little.
     """
 
     share: float
@@ -35,11 +36,12 @@ class Limits(NamedTuple):
     shortfall: float
     above: float
     placed: float
+    placed_lost: float
 
 
-BEGIN = Limits(share=0.05, lost=0.05, shortfall=0.05, above=1.05, placed=0.15)
+BEGIN = Limits(share=0.05, lost=0.05, shortfall=0.05, above=1.05, placed=0.15, placed_lost=0.10)
 # while it counts: what is close to a limit must not come and go
-CONTINUE = Limits(share=0.03, lost=0.03, shortfall=0.03, above=1.03, placed=0.10)
+CONTINUE = Limits(share=0.03, lost=0.03, shortfall=0.03, above=1.03, placed=0.10, placed_lost=0.07)
 
 
 class PairLoss(NamedTuple):
@@ -70,6 +72,7 @@ def losses(
         counts = of.named & (times > 0) & (of_desired >= limits.share)
         if metric == ledger.LOST_CPU and counts.any():
             much = counts & (of_desired >= limits.placed)
+            much &= times >= limits.placed_lost * NS_PER_SECOND
             counts = _unfair(accounts.times, _Shares(tree(), cpus, limits), of, counts, much)
         counts = _harmful(times, of, counts, limits.lost)
         found[metric] = [

@@ -13,7 +13,7 @@ import select
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from reveal_collector.kernel_interfaces.inotify import Inotify
@@ -33,6 +33,7 @@ from reveal_collector.subjects.pods.names import (
 )
 from reveal_collector.subjects.pods.podlist import NoPods, PodSource
 from reveal_collector.subjects.stable_selection import CpuRates, StableSelection
+from reveal_collector.subjects.subject_table import updated_identities
 from reveal_contract.subjects import Identity, SubjectKind
 
 log = logging.getLogger(__name__)
@@ -41,7 +42,6 @@ _EMPTY_GRACE_S = 30.0
 _LINGER_S = 30.0
 _ENDING_S = 3.0  # a subject that ended still delivers its last increase for so long
 _NEWBORN_S = 3.0  # for so long, everything that a new subject ever used is its first increase
-_REMEMBERED_NS = 120_000_000_000
 _RESCAN_S = 30.0
 _RESCAN_WITHOUT_WATCH_S = 5.0
 _SETTLE_S, _MIN_WALK_INTERVAL_S = 0.05, 0.5
@@ -377,30 +377,3 @@ class SubjectTracker:
             log.exception("cannot scan the cgroups")
         finally:
             self.walking_since_ns = 0
-
-
-def updated_identities(
-    previous: tuple[Identity, ...], alive: list[Identity], now_ns: int
-) -> tuple[Identity, ...]:
-    """Return the subject table: subjects that are alive, then those that ended recently.
-
-    Return the object ``previous`` if nothing changed, so that the table is announced only once.
-    """
-    known = {(identity.instance, identity.uid): identity for identity in previous}
-    # The first table cannot know when its subjects started: 0 stands for an unknown time.
-    new_since_ns = now_ns if previous else 0
-    current = []
-    for identity in alive:
-        old = known.get((identity.instance, identity.uid))
-        current.append(replace(identity, since_ns=old.since_ns if old else new_since_ns))
-    keys = {(identity.instance, identity.uid) for identity in current}
-    cgroups = {(identity.cgroup, identity.uid) for identity in current}
-    ended = [
-        identity if identity.until_ns else replace(identity, until_ns=now_ns)
-        for key, identity in known.items()
-        # A cgroup that only got another instance (its pod was listed) has not ended.
-        if key not in keys and (identity.cgroup, identity.uid) not in cgroups
-        if not identity.until_ns or now_ns - identity.until_ns < _REMEMBERED_NS
-    ]
-    updated = (*current, *ended)
-    return previous if updated == previous else updated

@@ -55,7 +55,9 @@ def test_who_lost_less_than_50_ms_a_second_is_no_victim(
 ) -> None:
     taken = {HOG: lost}
     job = Times(run=0.06, cpu=taken) if metric == ledger.LOST_CPU else Times(run=0.06, disk=taken)
-    assert len(found({JOB: job, HOG: Times(run=1.9, threads=2)}, metric)) == count
+    crowd = {HOG: Times(run=1.5, threads=2), BUILD: Times(run=0.4, cpu={HOG: 1.6}, threads=2)}
+    pairs = found({JOB: job, **crowd}, metric)
+    assert sum(pair.victim == JOB for pair in pairs) == count
 
 
 def test_what_a_victim_lost_is_summed_over_all_who_are_to_blame() -> None:
@@ -96,6 +98,13 @@ def test_two_that_are_bound_to_a_single_cpu_take_from_each_other() -> None:
 @pytest.mark.parametrize(("lost", "count"), [(0.1, 0), (0.2, 1)])
 def test_a_short_overlap_with_who_ran_within_its_share_is_no_loss(lost: float, count: int) -> None:
     times = {JOB: Times(run=1 - lost, cpu={HOG: lost}), HOG: Times(run=0.3)}
+    assert len(found(times)) == count
+
+
+@pytest.mark.parametrize(("run", "count"), [(0.27, 0), (0.33, 1)])
+def test_a_part_of_a_little_is_no_loss_to_who_ran_within_its_share(run: float, count: int) -> None:
+    """Threads that wake often wait a quarter of their time, also beside an idle CPU."""
+    times = {JOB: Times(run=run, cpu={HOG: run / 3}), HOG: Times(run=0.9)}
     assert len(found(times)) == count
 
 
