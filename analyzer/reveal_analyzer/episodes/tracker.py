@@ -31,6 +31,8 @@ from reveal_contract.finding import FindingChange
 from reveal_contract.metric import Subsystem
 from reveal_contract.time_units import NS_PER_SECOND
 
+_APART_NS = 2_500_000_000  # two seconds lie between
+
 
 @dataclass(frozen=True)
 class TrackerSettings:
@@ -326,9 +328,9 @@ class CaseTracker:
         span: Sequence[_RecentSecond],
     ) -> Case:
         """Return a case that begins with the first anomalous second of ``span``."""
-        anomalous = [each for each in span if self._shows(each, subsystems, match)]
-        first_ns = anomalous[0].verdict.start_ns if anomalous else recent.verdict.start_ns
         now_ns = recent.verdict.start_ns
+        anomalous = (each for each in span if self._shows(each, subsystems, match))
+        first_ns = _onset([each.verdict.start_ns for each in anomalous] or [now_ns])
         episode = Episode(first_ns, now_ns + NS_PER_SECOND, Subsystem.CPU, opened_ns=now_ns)
         case = Case(episode)
         if match is not None:
@@ -382,3 +384,12 @@ class CaseTracker:
             return []
         self._suspected = True
         return [(FindingChange.SUSPECTED, self._start(recent, unexplained, None, span))]
+
+
+def _onset(anomalous: Sequence[int]) -> int:
+    """Return the first of these times (ns), unless that second stands alone.
+
+    Two seconds without a sign after it are the state before the fault.
+    """
+    is_alone = len(anomalous) > 1 and anomalous[1] - anomalous[0] >= _APART_NS
+    return anomalous[1 if is_alone else 0]

@@ -102,7 +102,9 @@ def _unfair(times: Floats, by: _Shares, of: PairLayout, counts: Bools, much: Boo
     missing = shortfall(shares, run)
     is_short = (missing >= limits.shortfall) & (shares - run >= limits.lost)
     is_short = is_short[of.victims]
-    above = (run > limits.above * shares)[of.culprits] & (of.culprits >= 0)
+    # nobody took more from others than what it ran above its share
+    is_above = (run > limits.above * shares) & (run - shares >= limits.lost)
+    above = is_above[of.culprits] & (of.culprits >= 0)
     greedy = counts & is_short & above
     has_greedy = np.zeros(len(times), np.bool_)
     has_greedy[of.victims[greedy]] = True

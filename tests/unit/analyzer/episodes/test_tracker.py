@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from reveal_analyzer.episodes.case import Case
 from reveal_analyzer.episodes.relations import Relations
 from reveal_analyzer.hypotheses.signature_matcher import SignatureMatch
@@ -49,6 +51,18 @@ def test_seconds_need_not_be_adjacent() -> None:
         clock.run(1, {CPU: 2.0})
         clock.run(1)
     assert (8, "Opened", CPU) in clock.log
+
+
+@pytest.mark.parametrize(("calm", "first_s"), [(1, 0), (2, 3)])
+def test_a_second_that_stands_alone_before_the_fault_is_not_its_onset(
+    calm: int, first_s: int
+) -> None:
+    clock = Clock()
+    clock.run(1, {CPU: 2.0})
+    clock.run(calm)
+    clock.run(6, {CPU: 2.0})
+    (case,) = clock.tracker.open
+    assert case.episode.first_ns == first_s * NS_PER_SECOND
 
 
 def test_a_suspicion_is_reported_again_only_after_a_calm_second() -> None:

@@ -90,6 +90,17 @@ def test_who_ran_no_more_than_its_share_is_not_to_blame_beside_who_did() -> None
     assert found(times).keys() == {Pair(JOB, HOG), Pair(BUILD, HOG)}
 
 
+def test_who_ran_a_little_above_a_small_share_is_not_to_blame() -> None:
+    """Its quota holds it: the others miss far more than it ran above its share."""
+    light = CpuShares((), (CpuMember(BUILD, weight=120),))
+    times = {
+        JOB: Times(run=0.5, cpu={HOG: 0.4, BUILD: 0.1}),
+        HOG: Times(run=1.35, cpu={BUILD: 0.1}, threads=2),
+        BUILD: Times(run=0.15, cpu={HOG: 0.5}),
+    }
+    assert found(times, shares=light).keys() == {Pair(JOB, HOG)}
+
+
 def test_two_that_are_bound_to_a_single_cpu_take_from_each_other() -> None:
     times = {JOB: Times(run=0.5, cpu={HOG: 0.5}), HOG: Times(run=0.5, cpu={JOB: 0.5})}
     assert found(times).keys() == {Pair(JOB, HOG), Pair(HOG, JOB)}
