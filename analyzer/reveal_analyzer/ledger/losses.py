@@ -17,6 +17,7 @@ from reveal_contract.time_units import NS_PER_SECOND
 _DESIRED = [COLUMNS.index(part) for part in ledger.DESIRED]
 _ON_CPU = [COLUMNS.index(part) for part in (ledger.RUN, ledger.WAIT_OTHERS, ledger.WAIT_SELF)]
 _RUN = COLUMNS.index(ledger.RUN)
+_WAIT_SELF = COLUMNS.index(ledger.WAIT_SELF)
 
 
 class Limits(NamedTuple):
@@ -59,7 +60,8 @@ def losses(
 
     A victim lost enough to all who are to blame together, and for a CPU it got less than
     its share of them.  If somebody who took its CPU time ran more than its own share, nobody else
-    is to blame.  Who did not is to blame only for much, and only by those whom it does not outrank.
+    is to blame.  Who did not is to blame only for much, only by those whom it does not outrank, and
+    only if their threads do not wait longer for each other.
     ``tree`` returns the shares of the subjects in ``cpus``.
     """
     desired = accounts.times[:, _DESIRED].sum(axis=1)
@@ -73,6 +75,8 @@ def losses(
         if metric == ledger.LOST_CPU and counts.any():
             much = counts & (of_desired >= limits.placed)
             much &= times >= limits.placed_lost * NS_PER_SECOND
+            # threads that wait longer for each other are too many for the victim's own CPUs
+            much &= times >= accounts.times[of.victims, _WAIT_SELF]
             counts = _unfair(accounts.times, _Shares(tree(), cpus, limits), of, counts, much)
         counts = _harmful(times, of, counts, limits.lost)
         found[metric] = [

@@ -120,13 +120,13 @@ def test_a_part_of_a_little_is_no_loss_to_who_ran_within_its_share(run: float, c
 
 
 def test_a_build_a_little_below_its_share_is_no_victim_of_who_ran_within_its_own() -> None:
-    """Its many threads wait long behind a job that needs less than a CPU."""
+    """Its many threads wait long behind a job that needs less than a CPU, and for each other."""
     build = Times(run=1.45, cpu={JOB: 0.95}, others={ledger.WAIT_SELF: 3.6}, threads=6)
     times = {JOB: Times(run=0.4), BUILD: build}
     assert found(times) == {}
-    assert found({**times, BUILD: replace(build, run=1.3)}) == {
-        Pair(BUILD, JOB): pytest.approx(0.95 / 5.85)
-    }
+    assert found({**times, BUILD: replace(build, run=1.3)}) == {}
+    few = replace(build, run=1.3, others={ledger.WAIT_SELF: 0.6}, threads=3)
+    assert found({**times, BUILD: few}) == {Pair(BUILD, JOB): pytest.approx(0.95 / 2.85)}
 
 
 def test_who_weighs_more_and_ran_within_its_share_is_not_to_blame() -> None:
