@@ -327,7 +327,7 @@ class CaseTracker:
         match: SignatureMatch | None,
         span: Sequence[_RecentSecond],
     ) -> Case:
-        """Return a case that begins with the first anomalous second of ``span``."""
+        """Return a case that begins with its onset in ``span``."""
         now_ns = recent.verdict.start_ns
         anomalous = (each for each in span if self._shows(each, subsystems, match))
         first_ns = _onset([each.verdict.start_ns for each in anomalous] or [now_ns])

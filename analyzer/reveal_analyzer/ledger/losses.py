@@ -73,10 +73,7 @@ def losses(
         )
         counts = of.named & (times > 0) & (of_desired >= limits.share)
         if metric == ledger.LOST_CPU and counts.any():
-            much = counts & (of_desired >= limits.placed)
-            much &= times >= limits.placed_lost * NS_PER_SECOND
-            # threads that wait longer for each other are too many for the victim's own CPUs
-            much &= times >= accounts.times[of.victims, _WAIT_SELF]
+            much = counts & _much(times, of_desired, accounts.times[of.victims, _WAIT_SELF], limits)
             counts = _unfair(accounts.times, _Shares(tree(), cpus, limits), of, counts, much)
         counts = _harmful(times, of, counts, limits.lost)
         found[metric] = [
@@ -84,6 +81,16 @@ def losses(
             for k in np.flatnonzero(counts).tolist()
         ]
     return found
+
+
+def _much(times: Floats, of_desired: Floats, waits_self: Floats, limits: Limits) -> Bools:
+    """Return which losses also count to somebody who did not run more than its share.
+
+    Threads that wait longer for each other (``waits_self``) are too many for the CPUs they have.
+    """
+    least = np.maximum(limits.placed_lost * NS_PER_SECOND, waits_self)
+    result: Bools = (of_desired >= limits.placed) & (times >= least)
+    return result
 
 
 class _Shares(NamedTuple):
