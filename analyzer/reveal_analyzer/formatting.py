@@ -14,7 +14,7 @@ _COUNT_STEPS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 _CHANGE, _LARGEST, _TOTAL = "mean_change", "maximum", "sum_values"
 # counted for each task or request, of which many wait at once
 _SUMMED = frozenset({
-    "cpu.run_delay", "cpu.subject.usage", "cpu.subject.throttled_time",
+    "cpu.run_delay", "cpu.longest_waiting", "cpu.subject.usage", "cpu.subject.throttled_time",
     "storage.disk.read_time", "storage.disk.write_time", "storage.disk.queue_time",
     "storage.disk.discard_time", "storage.disk.flush_time",
 })  # fmt: skip

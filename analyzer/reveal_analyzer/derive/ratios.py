@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from reveal_analyzer.derive.cpu_ratios import ChannelIndices, cpu_ratios
 from reveal_analyzer.derive.device_ratios import device_ratios
@@ -22,6 +23,7 @@ from reveal_analyzer.kernels.formulas import (
 )
 from reveal_contract import catalogue
 from reveal_contract.channels import Channel
+from reveal_contract.ledger import NAMELESS, WAIT_IDLE, WAIT_OTHERS, WAIT_SELF
 from reveal_contract.metric import Metric
 
 _BUSY = ("cpu.user", "cpu.nice", "cpu.system", "cpu.irq", "cpu.softirq")
@@ -29,6 +31,7 @@ _STOLEN = "cpu.steal"  # a CPU that the hypervisor took runs nothing, but it is 
 _BUSIEST = "cpu.percpu.busy.max"  # the busiest CPU of each tick, on hosts of many CPUs
 # of /proc/interrupts, of x86 and of Arm: rescheduling, function calls
 _BETWEEN_CPUS = ("RES", "CAL", "IPI0", "IPI1")
+_WAITS = (WAIT_OTHERS, WAIT_SELF, WAIT_IDLE)
 _SHARE = 1_000_000  # parts per million
 
 
@@ -45,6 +48,7 @@ def find_ratios(channels: Sequence[Channel], kept: Sequence[int]) -> tuple[Ratio
     """Return all derived columns that these channels allow."""
     indices = {(channels[k].metric, channels[k].instance): k for k in kept}
     result = [_busy(indices), _imbalance(indices), _busiest(indices), _external_interrupts(indices)]
+    result.append(_longest_waiting(indices))
     result += [_retransmit_share(indices), _retransmitted(indices), _reserved_share(indices)]
     disks = dict.fromkeys(name for metric, name in indices if metric == "storage.disk.reads")
     result += [_await(indices, disk) for disk in disks]
@@ -103,6 +107,19 @@ def _external_interrupts(indices: ChannelIndices) -> Ratio | None:
     sent = [indices[name] for name in names if name in indices]
     external = maximum(read(every) - total(sent), 0.0)
     return Ratio(catalogue.find("cpu.interrupts.external"), "", external)
+
+
+def _longest_waiting(indices: ChannelIndices) -> Ratio | None:
+    """Return how long the subject that waited longest for a CPU did so, on a host with a ledger.
+
+    Unlike pressure this has no threads that a CPU quota holds back.
+    """
+    subjects = [name for metric, name in indices if metric == _WAITS[0]]
+    named = [_channels(indices, _WAITS, name) for name in subjects if name not in NAMELESS]
+    each = [reduce(Formula.__add__, map(read, waits)) for waits in named]
+    if not each:
+        return None
+    return Ratio(catalogue.find("cpu.longest_waiting"), "", maximum_known(*each))
 
 
 def _retransmit_share(indices: ChannelIndices) -> Ratio | None:

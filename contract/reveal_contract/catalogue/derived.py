@@ -106,6 +106,13 @@ ROWS: tuple[Metric, ...] = (
         quantum=2e7, family="ledger",
     ),
     Metric(
+        "cpu.longest_waiting", "ns", Kind.RATIO, Subsystem.CPU, Scope.NODE, "derived",
+        Lane.DERIVED, "sched_switch, sched_wakeup",
+        "Time that threads waited for a CPU which no quota kept from them, of the subject where it "
+        "was longest",
+        quantum=2e7, family="ledger",
+    ),
+    Metric(
         "cpu.interrupts.external", "events/s", Kind.RATIO, Subsystem.CPU, Scope.NODE, "derived",
         Lane.DERIVED, "intr - (RES + CAL)",
         "Interrupts of devices and timers, without those between CPUs",

@@ -6,65 +6,29 @@ from collections.abc import Mapping
 
 import pytest
 
-from reveal_analyzer.node import Announced, NodeAnalyzer
+from reveal_analyzer.node import NodeAnalyzer
 from reveal_contract import ledger
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.cpu_shares import CpuGroup, CpuMember, CpuShares
 from reveal_contract.finding import (
     Confidence,
-    Finding,
     FindingChange,
-    FindingUpdate,
     Resolution,
     Severity,
 )
 from reveal_contract.metric import Kind
 from reveal_contract.settings import AnalyzerSettings
-from support.ledger_node import Times, ledger_node, ledger_table, ledger_values
+from support.ledger_node import Times, ledger_table
+from support.ledger_story import BUILD, HOG, JOB, LedgerStory, names
 from support.synthetic_node import TABLE
 
-JOB, HOG, BUILD = "/job", "/hog", "/build"
 QUIET = {JOB: Times(run=0.9), HOG: Times(), BUILD: Times(run=0.05, threads=6)}
 TAKEN = {**QUIET, JOB: Times(run=0.4, cpu={HOG: 0.5}), HOG: Times(run=1.5, threads=2)}
 BUSY = {"cpu.pressure.some": 900_000.0, "cpu.procs_running": 8.0, "cpu.user": 198.0}
 
 
-class Story:
-    """A node with a ledger whose seconds are analyzed one after the other."""
-
-    def __init__(self, warmup: int = 60) -> None:
-        self.node = ledger_node(JOB, HOG, BUILD)
-        self.analyzer = NodeAnalyzer("n1", AnalyzerSettings(warmup_seconds=warmup))
-        self.updates: list[tuple[int, FindingUpdate]] = []
-
-    def announce(self, shares: CpuShares) -> None:
-        """Announce shares before the first second."""
-        settings = AnalyzerSettings(warmup_seconds=60)
-        self.analyzer = NodeAnalyzer("n1", settings, announced=Announced(shares=lambda: shares))
-
-    def run(
-        self, seconds: int, times: Mapping[str, Times], changed: Mapping[str, float] | None = None
-    ) -> None:
-        for _ in range(seconds):
-            second = self.node.second
-            message = self.node.slice(ledger_values(times) | dict(changed or {}))
-            found = self.analyzer.analyze(message, self.node.table)
-            self.updates += [(second, u) for u in found if u.change is not FindingChange.SUSPECTED]
-
-    def of(self, change: FindingChange) -> list[tuple[int, Finding]]:
-        return [(time, u.finding) for time, u in self.updates if u.change is change]
-
-    @property
-    def latest(self) -> Finding:
-        return self.updates[-1][1].finding
-
-
-def names(found: list[tuple[int, Finding]]) -> list[str]:
-    return [finding.hypothesis.name if finding.hypothesis else "" for _, finding in found]
-
-
 def test_a_subject_that_takes_cpu_time_is_found_with_its_victim() -> None:
-    story = Story()
+    story = LedgerStory()
     story.run(120, QUIET)
     story.run(30, TAKEN, BUSY)
     story.run(30, QUIET)
@@ -92,7 +56,7 @@ def test_a_subject_that_takes_cpu_time_is_found_with_its_victim() -> None:
 def test_culprits_that_begin_together_share_a_finding() -> None:
     job = Times(run=0.3, cpu={HOG: 0.4, BUILD: 0.2})
     crowd = {JOB: job, HOG: Times(run=1), BUILD: Times(run=0.9, threads=6)}
-    story = Story()
+    story = LedgerStory()
     story.run(20, crowd, BUSY)
     ((_, finding),) = story.of(FindingChange.OPENED)
     assert [(each.name, each.share_percent) for each in finding.subjects] == [
@@ -104,7 +68,7 @@ def test_culprits_that_begin_together_share_a_finding() -> None:
 
 
 def test_it_needs_no_history() -> None:
-    story = Story()
+    story = LedgerStory()
     story.run(20, TAKEN, BUSY)
     assert names(story.of(FindingChange.OPENED)) == ["CPUTakenByNeighbor"]
     assert story.of(FindingChange.OPENED)[0][0] == 4
@@ -119,7 +83,7 @@ def test_who_got_what_its_weight_gives_it_is_no_victim() -> None:
         JOB: Times(run=0.8, cpu={BUILD: 0.2}),
         BUILD: Times(run=0.2, cpu={JOB: 0.8}, threads=6),
     }
-    weighted, equal = Story(), Story()
+    weighted, equal = LedgerStory(), LedgerStory()
     weighted.announce(CpuShares(groups, members))
     for story in (weighted, equal):
         story.run(30, times)
@@ -129,7 +93,7 @@ def test_who_got_what_its_weight_gives_it_is_no_victim() -> None:
 
 def test_a_build_that_waits_for_itself_is_no_fault() -> None:
     build = Times(run=1.1, others={ledger.WAIT_SELF: 4.9}, threads=6)
-    story = Story()
+    story = LedgerStory()
     story.run(120, QUIET)
     story.run(60, {**QUIET, BUILD: build})
     assert story.updates == []
@@ -137,13 +101,13 @@ def test_a_build_that_waits_for_itself_is_no_fault() -> None:
 
 @pytest.mark.parametrize("share", [0.02, 0.04])
 def test_a_little_wait_is_no_fault(share: float) -> None:
-    story = Story()
+    story = LedgerStory()
     story.run(180, {**QUIET, JOB: Times(run=0.9 - share, cpu={HOG: share}), HOG: Times(run=1)})
     assert story.updates == []
 
 
 def test_a_share_near_the_limit_stays_a_single_finding() -> None:
-    story = Story()
+    story = LedgerStory()
     story.run(30, QUIET)
     for second in range(90):
         taken = 0.06 if second % 3 else 0.04
@@ -157,7 +121,7 @@ def test_a_loss_just_below_the_limits_does_not_end_a_finding() -> None:
     """Less than 50 ms a second and than 5 % of its share is no new loss, but not the end of it."""
     begins = {**QUIET, JOB: Times(run=0.8, cpu={HOG: 0.1}), HOG: Times(run=1.2, threads=2)}
     lasts = {**QUIET, JOB: Times(run=0.86, cpu={HOG: 0.04}), HOG: Times(run=1.1, threads=2)}
-    story, never = Story(), Story()
+    story, never = LedgerStory(), LedgerStory()
     story.run(30, QUIET)
     story.run(20, begins)
     story.run(90, lasts)
@@ -172,7 +136,7 @@ def test_a_loss_just_below_the_limits_does_not_end_a_finding() -> None:
 
 def test_two_culprits_in_turn_are_two_findings() -> None:
     other = {**QUIET, JOB: Times(run=0.4, cpu={BUILD: 0.5}), BUILD: Times(run=1.5, threads=6)}
-    story = Story()
+    story = LedgerStory()
     story.run(120, QUIET)
     story.run(40, TAKEN, BUSY)
     story.run(40, other, BUSY)
@@ -184,7 +148,7 @@ def test_two_culprits_in_turn_are_two_findings() -> None:
 
 def test_storage_that_another_keeps_busy_is_found() -> None:
     slow = {**QUIET, JOB: Times(run=0.3, disk={HOG: 0.6}), HOG: Times(run=0.1)}
-    story = Story()
+    story = LedgerStory()
     story.run(120, QUIET)
     story.run(30, slow)
     assert names(story.of(FindingChange.OPENED)) == ["DiskTakenByNeighbor"]
@@ -192,7 +156,7 @@ def test_storage_that_another_keeps_busy_is_found() -> None:
 
 
 def test_an_open_finding_survives_a_restart_with_its_culprit() -> None:
-    story = Story()
+    story = LedgerStory()
     story.run(120, QUIET)
     story.run(30, TAKEN, BUSY)
     tree = story.analyzer.save()
@@ -207,7 +171,7 @@ def test_an_open_finding_survives_a_restart_with_its_culprit() -> None:
 
 
 def test_the_status_has_what_each_job_lost() -> None:
-    story = Story()
+    story = LedgerStory()
     story.run(10, TAKEN, BUSY)
     job = next(each for each in story.analyzer.lost_time() if each.subject == JOB)
     assert job.share == pytest.approx(0.5 / 0.9, abs=0.01)
@@ -215,7 +179,7 @@ def test_the_status_has_what_each_job_lost() -> None:
 
 
 def test_a_ledger_that_is_not_read_any_more_is_no_end() -> None:
-    story = Story()
+    story = LedgerStory()
     story.run(120, QUIET)
     story.run(30, TAKEN, BUSY)
     story.node.table = TABLE  # the programs were detached
@@ -225,7 +189,7 @@ def test_a_ledger_that_is_not_read_any_more_is_no_end() -> None:
 
 
 def test_contention_that_was_reported_first_is_part_of_the_measured_cause() -> None:
-    story = Story()
+    story = LedgerStory()
     story.run(120, QUIET)
     story.run(3, QUIET, BUSY)
     story.run(40, TAKEN, BUSY)
@@ -239,7 +203,7 @@ def test_contention_that_was_reported_first_is_part_of_the_measured_cause() -> N
 @pytest.mark.parametrize("delay", [10, 60])
 def test_time_that_the_named_culprit_takes_later_is_part_of_its_contention(delay: int) -> None:
     """A loss near the limits counts only after a while: it is no second fault."""
-    story = Story()
+    story = LedgerStory()
     story.run(120, QUIET)
     story.run(delay, {**QUIET, HOG: Times(run=1.5, threads=2)}, BUSY)
     story.run(40, TAKEN, BUSY)
@@ -252,7 +216,7 @@ def test_time_that_the_named_culprit_takes_later_is_part_of_its_contention(delay
 
 def test_little_time_taken_from_a_small_subject_is_no_fault() -> None:
     small = {**QUIET, BUILD: Times(run=0.06, cpu={HOG: 0.04}, threads=6), HOG: Times(run=1.5)}
-    story = Story()
+    story = LedgerStory()
     story.run(120, {**QUIET, HOG: Times(run=1.5)})
     story.run(60, small)
     assert story.updates == []
@@ -261,17 +225,57 @@ def test_little_time_taken_from_a_small_subject_is_no_fault() -> None:
 def test_helpers_that_lose_much_of_very_little_are_no_fault() -> None:
     """As the Redis and the collector of a scan lose, while its analyzer starts."""
     helper = Times(run=0.06, cpu={HOG: 0.04})
-    story = Story()
+    story = LedgerStory()
     story.run(60, {JOB: helper, BUILD: helper, HOG: Times(run=1.5, threads=2)})
     assert story.updates == []
 
 
 def test_a_storm_of_processes_by_somebody_else_is_another_finding() -> None:
     node = ledger_table((JOB, HOG, BUILD))
-    story = Story()
+    story = LedgerStory()
     forks = Channel("cpu.forks", "", Kind.COUNTER, 1.0)
     story.node.table = ChannelTable((*node.fast, forks), node.slow)
     story.run(120, QUIET, {"cpu.forks": 2.0})
     story.run(40, TAKEN, {**BUSY, "cpu.forks": 900.0})
     found = {f.hypothesis.name: f for _, f in story.of(FindingChange.OPENED) if f.hypothesis}
     assert found["CPUTakenByNeighbor"].subjects[0].name == HOG
+
+
+SOFTIRQS = [
+    Channel("cpu.softirq", "", Kind.COUNTER, 1e7),
+    Channel("network.softnet.processed", "", Kind.COUNTER, 1.0),
+]
+PER_CPU = [
+    Channel(f"cpu.{kind}", cpu, Kind.COUNTER, 1e7)
+    for kind in ("user", "nice", "system", "irq", "softirq")
+    for cpu in "01"
+]
+QUIET_HOST = {
+    "cpu.softirq": 2.0, "network.softnet.processed": 12e3, "cpu.pressure.some": 4e4,
+    "cpu.user": 30.0, "cpu.user{0}": 20.0, "cpu.user{1}": 10.0,
+}  # fmt: skip
+# threads that a CPU quota holds back for most of the time: pressure counts them as waiting
+THROTTLED = {**QUIET_HOST, "cpu.pressure.some": 8e5}
+
+
+@pytest.mark.parametrize(
+    ("fault", "cause"),
+    [
+        ({"cpu.softirq": 18.0, "network.softnet.processed": 60e3}, "SoftirqPressure"),
+        ({"cpu.user": 120.0, "cpu.user{0}": 99.0}, "OneCPUOverloaded"),
+    ],
+)
+@pytest.mark.parametrize(("waited", "is_found"), [(0.05, False), (0.35, True)])
+def test_threads_that_a_quota_holds_back_are_no_victims_of_others(
+    fault: Mapping[str, float], cause: str, waited: float, is_found: bool
+) -> None:
+    """Somebody else must wait for a CPU, as the ledger measures, for the cause to be certain."""
+    story = LedgerStory()
+    table = story.node.table
+    story.node.table = ChannelTable((*table.fast, *SOFTIRQS, *PER_CPU), table.slow)
+    story.run(120, QUIET, QUIET_HOST)
+    waits = Times(run=0.6, others={ledger.WAIT_SELF: waited}, threads=2)
+    story.run(30, {**QUIET, JOB: waits}, {**THROTTLED, **fault})
+    opened = story.of(FindingChange.OPENED)
+    certain = [each for each in opened if each[1].severity is not Severity.LOW]
+    assert (cause in names(certain)) is is_found
