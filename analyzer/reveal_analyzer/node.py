@@ -201,6 +201,7 @@ class NodeAnalyzer:
         """Return the parts whose state is saved, in the order in which they are restored."""
         parts: dict[str, Stateful] = {
             "clock": self._clock, "job_starts": self._job_starts, "job_losses": self._job_losses,
+            "losses": self._losses,
         }  # fmt: skip
         if self._paper:  # the others do not run: what they knew would be outdated later
             return {

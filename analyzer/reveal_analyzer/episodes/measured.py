@@ -39,12 +39,17 @@ class MeasuredLosses:
         self._seconds.extend((*own, *added) for own, added in zip(*padded, strict=True))
 
     def culprits(self, history: SubjectHistory, time_ns: int) -> NamedSubjects:
-        """Return those who took time, most first, with their parts of all that was taken."""
+        """Return those who took time, with their parts of all that was taken, most first.
+
+        Newcomers come before all others, whom they may have displaced.
+        """
         taken: dict[str, float] = {}
         for match in self._matches():
             taken[match.instance] = taken.get(match.instance, 0.0) + match.value
         total = sum(taken.values())
-        shares = [(name, 100 * taken[name] / total) for name in _largest(taken)[:_MOST_CULPRITS]]
+        new = {match.instance for match in self._matches() if match.newcomer}
+        names = sorted(_largest(taken), key=lambda name: name not in new)
+        shares = [(name, 100 * taken[name] / total) for name in names[:_MOST_CULPRITS]]
         column = self._seconds[-1][0].columns[0]
         named = [each for each in shares if each[1] >= _LEAST_PERCENT]
         return history.measured(column.metric.name, named, time_ns)

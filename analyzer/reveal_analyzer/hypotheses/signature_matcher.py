@@ -59,7 +59,7 @@ class SignatureMatch:
     It holds columns instead of their indices, because an episode outlives a channel table.
     ``value`` is that of the first column.  The first column may be that of a single subject, which
     a plan has only as part of a sum.  ``harmed``, most first, is known of a match of the ledger:
-    ``instance`` is measured to take their time.
+    ``instance`` is measured to take their time, and may be a ``newcomer``.
     """
 
     rule: HypothesisRule
@@ -67,6 +67,7 @@ class SignatureMatch:
     instance: str = ""
     value: float = float("nan")
     harmed: tuple[Harmed, ...] = ()
+    newcomer: bool = False
 
     @property
     def key(self) -> CaseKey:

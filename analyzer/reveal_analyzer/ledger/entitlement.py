@@ -77,12 +77,12 @@ class ShareTree:
             growing &= (until_content > step * _CLOSE) & (is_full @ sets == 0)
         return shares
 
-    def outranks(self, subject: int, other: int) -> bool:
-        """Return whether a subject (its row) weighs more than another where their paths part."""
+    def relative_weight(self, subject: int, other: int) -> float:
+        """Return how many times a subject (its row) weighs another where their paths part."""
         mine, theirs = self._path(subject), self._path(other)
         pairs = zip(mine, theirs, strict=False)
         parted = next(((a, b) for a, b in pairs if a != b), None)
-        return parted is not None and bool(self.weights[parted[0]] > self.weights[parted[1]])
+        return 1.0 if parted is None else float(self.weights[parted[0]] / self.weights[parted[1]])
 
     def _path(self, subject: int) -> list[int]:
         """Return the rows from below the root down to a subject, of groups and the subject."""

@@ -8,7 +8,7 @@ by itself, from the first second on, whatever is normal on this node.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 from reveal_analyzer.derive.columns import LEVEL, Column
@@ -16,7 +16,10 @@ from reveal_analyzer.hypotheses.model import HypothesisRule
 from reveal_analyzer.hypotheses.signature_matcher import Harmed, Matches, SignatureMatch
 from reveal_analyzer.ledger.accounts import Accounts
 from reveal_analyzer.ledger.announced_shares import AnnouncedShares, ShareSource, equal_shares
+from reveal_analyzer.ledger.entitlement import ShareTree
 from reveal_analyzer.ledger.losses import BEGIN, CONTINUE, PairLoss, losses
+from reveal_analyzer.ledger.newcomers import Newcomers
+from reveal_analyzer.state.tree import StateTree, section
 from reveal_contract import catalogue, ledger
 from reveal_contract.ledger import Pair
 from reveal_contract.time_units import NS_PER_SECOND
@@ -27,6 +30,7 @@ _TAKEN = dict(zip(ledger.PAIRS, ledger.TAKEN, strict=True))
 NOTHING = Matches([], [])
 
 _Key = tuple[str, Pair]
+_ByCulprit = Mapping[str, list[PairLoss]]
 
 
 class LossWatch:
@@ -40,6 +44,16 @@ class LossWatch:
         self._shares = AnnouncedShares(shares)
         self._rules = {metric: rule for metric in _TAKEN if (rule := _rule_of(metric, rules))}
         self._counted: dict[_Key, deque[int]] = {}
+        self._newcomers = Newcomers()
+        self._lasting: dict[str, frozenset[str]] = {}  # culprits of the last second, by metric
+
+    def save(self) -> StateTree:
+        """Return the newcomers that take time; the rest is found again in seconds."""
+        return {"newcomers": self._newcomers.save()}
+
+    def restore(self, tree: StateTree) -> None:
+        """Continue with what ``save`` returned; raises ``StateError``."""
+        self._newcomers.restore(section(tree, "newcomers"))
 
     def match(self, accounts: Accounts, cpus: int, start_ns: int) -> Matches:
         """Return the culprits of this second as signatures: those that last, and all."""
@@ -49,23 +63,38 @@ class LossWatch:
         sustained: list[SignatureMatch] = []
         present: list[SignatureMatch] = []
         tree = partial(self._shares.tree, accounts.layout, start_ns)
-        continuing = losses(accounts, tree, cpus, CONTINUE)
-        # most seconds have no loss at all
-        beginning = losses(accounts, tree, cpus, BEGIN) if any(continuing.values()) else continuing
-        for metric, found in continuing.items():
+        newcomers: list[Pair] = []
+        for metric, counting in self._counting(accounts, tree, cpus).items():
             rule = self._rules.get(metric)
             if rule is None:
                 continue
-            new = {loss.pair for loss in beginning[metric]}
-            counting = [each for each in found if each.pair in new or self._counts(metric, each)]
+            newcomers += [loss.pair for loss in counting if loss.newcomer]
             lasting, now = self._culprits(metric, rule, counting, start_ns)
+            lasting = self._without_displaced(metric, lasting, now)
             present += _matches(rule, _TAKEN[metric], now, CONTINUE.lost / BEGIN.lost)
             sustained += _matches(rule, _TAKEN[metric], lasting, 1.0)
+        self._newcomers.add(accounts, newcomers)
         return Matches(sustained, present)
+
+    def _counting(
+        self, accounts: Accounts, tree: Callable[[], ShareTree], cpus: int
+    ) -> dict[str, list[PairLoss]]:
+        """Return the losses that begin to count or continue to, by metric of the pairs."""
+        counting = losses(accounts, tree, cpus, BEGIN, self._newcomers.beginning)
+        if not self._counted:  # as in most seconds
+            return counting
+        continuing = losses(accounts, tree, cpus, CONTINUE, self._newcomers.known)
+        for metric, found in counting.items():
+            new = {loss.pair for loss in found}
+            found += [
+                loss for loss in continuing[metric]
+                if loss.pair not in new and (metric, loss.pair) in self._counted
+            ]  # fmt: skip
+        return counting
 
     def _culprits(
         self, metric: str, rule: HypothesisRule, found: Sequence[PairLoss], start_ns: int
-    ) -> tuple[Mapping[str, list[PairLoss]], Mapping[str, list[PairLoss]]]:
+    ) -> tuple[_ByCulprit, _ByCulprit]:
         """Return by culprit the losses that have lasted, and all that count in this second."""
         lasting: dict[str, list[PairLoss]] = defaultdict(list)
         now: dict[str, list[PairLoss]] = defaultdict(list)
@@ -79,8 +108,16 @@ class LossWatch:
                 lasting[loss.pair.culprit].append(loss)
         return lasting, now
 
-    def _counts(self, metric: str, loss: PairLoss) -> bool:
-        return (metric, loss.pair) in self._counted
+    def _without_displaced(self, metric: str, lasting: _ByCulprit, now: _ByCulprit) -> _ByCulprit:
+        """Leave out who begins to last while a newcomer does not last yet, but counts.
+
+        The newcomer may have displaced them, and both are one finding.
+        """
+        last = self._lasting.get(metric, frozenset())
+        if any(name not in lasting and _is_newcomer(losses) for name, losses in now.items()):
+            lasting = {n: each for n, each in lasting.items() if n in last or _is_newcomer(each)}
+        self._lasting[metric] = frozenset(lasting)
+        return lasting
 
     def _forget(self, start_ns: int) -> None:
         """Forget pairs that have not counted for as long as a signature is held."""
@@ -96,19 +133,27 @@ def _rule_of(metric: str, rules: Sequence[HypothesisRule]) -> HypothesisRule | N
     return next(found, None)
 
 
+def _is_newcomer(losses: Sequence[PairLoss]) -> bool:
+    """Return whether the culprit of these losses is a newcomer."""
+    return any(loss.newcomer for loss in losses)
+
+
 def _matches(
-    rule: HypothesisRule, metric: str, by_culprit: Mapping[str, list[PairLoss]], part: float
+    rule: HypothesisRule, metric: str, by_culprit: _ByCulprit, part: float
 ) -> Iterator[SignatureMatch]:
     """Yield a match of each culprit that takes enough of all its victims, who takes most first.
 
-    Enough is this part of what the signature of the rule asks for.
+    Enough is this part of what the signature of the rule asks for.  Newcomers come before all
+    others, whom they may have displaced.
     """
     assert rule.certain is not None, "its signature names the metric"
     least = rule.certain.conditions[0].above * part
     taken = {name: sum(loss.time for loss in found) for name, found in by_culprit.items()}
     taken = {name: time for name, time in taken.items() if time >= least}
-    for name in sorted(taken, key=lambda each: (-taken[each], each))[:_MOST_CULPRITS]:
+    new = {name for name in taken if _is_newcomer(by_culprit[name])}
+    names = sorted(taken, key=lambda each: (each not in new, -taken[each], each))
+    for name in names[:_MOST_CULPRITS]:
         ranked = sorted(by_culprit[name], key=lambda loss: (-loss.share, loss.pair.victim))
         harmed = tuple(Harmed(loss.pair.victim, loss.share) for loss in ranked[:_MOST_HARMED])
         column = Column(catalogue.find(metric), name, LEVEL)
-        yield SignatureMatch(rule, (column,), name, taken[name], harmed)
+        yield SignatureMatch(rule, (column,), name, taken[name], harmed, name in new)

@@ -18,6 +18,7 @@ _DESIRED = [COLUMNS.index(part) for part in ledger.DESIRED]
 _ON_CPU = [COLUMNS.index(part) for part in (ledger.RUN, ledger.WAIT_OTHERS, ledger.WAIT_SELF)]
 _RUN = COLUMNS.index(ledger.RUN)
 _WAIT_SELF = COLUMNS.index(ledger.WAIT_SELF)
+_PRIORITY = 4.0  # times the weight of its victim is a priority that somebody has decided
 
 
 class Limits(NamedTuple):
@@ -51,18 +52,30 @@ class PairLoss(NamedTuple):
     pair: Pair
     share: float
     time: float
+    newcomer: bool = False
+
+
+def _nobody(accounts: Accounts, row: int) -> bool:
+    """Return that no culprit is a newcomer."""
+    return False
 
 
 def losses(
-    accounts: Accounts, tree: Callable[[], ShareTree], cpus: float, limits: Limits
+    accounts: Accounts,
+    tree: Callable[[], ShareTree],
+    cpus: float,
+    limits: Limits,
+    is_newcomer: Callable[[Accounts, int], bool] = _nobody,
 ) -> dict[str, list[PairLoss]]:
     """Return the losses that reach these limits, by metric of ``ledger.PAIRS``.
 
     A victim lost enough to all who are to blame together, and for a CPU it got less than
     its share of them.  If somebody who took its CPU time ran more than its own share, nobody else
-    is to blame.  Who did not is to blame only for much, only by those whom it does not outrank, and
-    only if their threads do not wait longer for each other.
-    ``tree`` returns the shares of the subjects in ``cpus``.
+    is to blame.  Who did not is to blame only for much, only by those whom it does not outweigh,
+    and only if their threads do not wait longer for each other.  A newcomer that takes most is to
+    blame also by those who get their share, unless it has a much larger weight.
+    ``tree`` returns the shares of the subjects in ``cpus``, ``is_newcomer`` says whether the
+    culprit of a pair (its row) of lost CPU time is one.
     """
     desired = accounts.times[:, _DESIRED].sum(axis=1)
     found: dict[str, list[PairLoss]] = {}
@@ -72,12 +85,16 @@ def losses(
             times, desired[of.victims], out=np.zeros(times.size), where=times > 0
         )
         counts = of.named & (times > 0) & (of_desired >= limits.share)
+        new = np.zeros(counts.size, np.bool_)
         if metric == ledger.LOST_CPU and counts.any():
             much = counts & _much(times, of_desired, accounts.times[of.victims, _WAIT_SELF], limits)
-            counts = _unfair(accounts.times, _Shares(tree(), cpus, limits), of, counts, much)
+            rows = np.flatnonzero(counts)
+            new[rows] = [is_newcomer(accounts, row) for row in rows.tolist()]
+            by = _Shares(tree(), cpus, limits)
+            counts = _unfair(accounts.times, by, of, _Candidates(times, counts, much, new))
         counts = _harmful(times, of, counts, limits.lost)
         found[metric] = [
-            PairLoss(of.pairs[k], float(of_desired[k]), float(times[k]))
+            PairLoss(of.pairs[k], float(of_desired[k]), float(times[k]), bool(new[k]))
             for k in np.flatnonzero(counts).tolist()
         ]
     return found
@@ -101,11 +118,21 @@ class _Shares(NamedTuple):
     limits: Limits
 
 
-def _unfair(times: Floats, by: _Shares, of: PairLayout, counts: Bools, much: Bools) -> Bools:
+class _Candidates(NamedTuple):
+    """Pairs by the time taken, who lost enough or much, and whose culprit is a newcomer."""
+
+    taken: Floats
+    enough: Bools
+    much: Bools
+    new: Bools
+
+
+def _unfair(times: Floats, by: _Shares, of: PairLayout, candidates: _Candidates) -> Bools:
     """Return which of these pairs are of a victim below its share and of who is to blame.
 
-    ``much`` marks those whose loss also counts if nobody ran more than its share.
+    The victim of a newcomer that takes most may have its share.
     """
+    taken, counts, much, new = candidates
     on_cpu = times[:, _ON_CPU].sum(axis=1) / NS_PER_SECOND
     run = np.asarray(times[:, _RUN]) / NS_PER_SECOND
     shares, limits = by.tree.entitled(on_cpu, by.cpus), by.limits
@@ -117,13 +144,18 @@ def _unfair(times: Floats, by: _Shares, of: PairLayout, counts: Bools, much: Boo
     is_above = (run > limits.above * shares) & (run - shares >= limits.lost)
     above = is_above[of.culprits] & (of.culprits >= 0)
     greedy = counts & is_short & above
-    has_greedy = np.zeros(len(times), np.bool_)
-    has_greedy[of.victims[greedy]] = True
+    most_taken = np.zeros(len(times))
+    np.maximum.at(most_taken, of.victims[greedy], taken[greedy])
+    most_taken = most_taken[of.victims]
     # a CPU that two were bound to: nobody ran more than its share, and the victim far less
-    bound = much & is_short & (missing >= limits.placed)[of.victims] & ~has_greedy[of.victims]
+    bound = is_short & (missing >= limits.placed)[of.victims] & (most_taken == 0.0)
+    bound |= new & (taken > most_taken)
+    bound &= much
     for k in np.flatnonzero(bound).tolist():
         culprit, victim = int(of.culprits[k]), int(of.victims[k])
-        bound[k] = culprit < 0 or not by.tree.outranks(culprit, victim)
+        if culprit >= 0:
+            times_weight = by.tree.relative_weight(culprit, victim)
+            bound[k] = times_weight < _PRIORITY if new[k] else times_weight <= 1.0
     result: Bools = greedy | bound
     return result
 

@@ -1,0 +1,122 @@
+"""Pairs whose culprit is a newcomer: it began, or runs twice as much, and the victim does not.
+
+On a busy host each subject may get no more than its share, and still a job slows down when another
+one comes: it had the CPU time before.  A pair that is as old as the ledger is no such change.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from reveal_analyzer.arrays import Floats
+from reveal_analyzer.ledger.accounts import COLUMNS, Accounts
+from reveal_analyzer.state.tree import StateError, StateTree, texts
+from reveal_contract import ledger
+from reveal_contract.ledger import Pair, pair_of
+from reveal_contract.time_units import NS_PER_SECOND
+
+_RUN = COLUMNS.index(ledger.RUN)
+_SPAN_S = 10  # of a period, of which means are compared
+_PERIODS = 6
+_LEAST_PERIODS = 3  # in which the victim must be known
+_TIMES = 2.0  # as much as before must a newcomer run and take
+_SAME = 1.25  # times what it ran before, a victim runs as before
+_SLACK = 0.05 * NS_PER_SECOND  # a second: less is no growth
+FORGET_S = 10  # seconds of the ledger after which a pair that does not count is forgotten
+
+
+class _Period(NamedTuple):
+    """Means of some seconds, in ns a second: what subjects ran, and pairs took."""
+
+    run: Mapping[str, float]
+    taken: Mapping[Pair, float]
+
+
+class Newcomers:
+    """Finds newcomers among the pairs of lost CPU time of one node, and remembers them."""
+
+    def __init__(self) -> None:
+        self._periods: deque[_Period] = deque(maxlen=_PERIODS)
+        self._sums: _Sums | None = None
+        self._idle_s: dict[Pair, int] = {}  # of known newcomers: seconds since they counted
+
+    def save(self) -> StateTree:
+        """Return the known newcomers; what was before them is learned again."""
+        return {"pairs": [pair.instance for pair in self._idle_s]}
+
+    def restore(self, tree: StateTree) -> None:
+        """Continue with the newcomers of ``save``; raises ``StateError``."""
+        try:
+            self._idle_s = dict.fromkeys(map(pair_of, texts(tree, "pairs")), 0)
+        except ValueError as error:
+            raise StateError(f"'pairs' has none of a victim and a culprit: {error}") from None
+
+    def add(self, accounts: Accounts, counted: Sequence[Pair]) -> None:
+        """Add a second, in which these pairs of newcomers counted."""
+        if not accounts.valid.any():  # the ledger was not read
+            return
+        idle_s = {pair: seconds + 1 for pair, seconds in self._idle_s.items()}
+        idle_s |= dict.fromkeys(counted, 0)
+        self._idle_s = {pair: seconds for pair, seconds in idle_s.items() if seconds <= FORGET_S}
+        if self._sums is None or self._sums.accounts.layout is not accounts.layout:
+            self._end_period()
+            self._sums = _Sums(accounts)
+        self._sums.add(accounts)
+        if self._sums.seconds >= _SPAN_S:
+            self._end_period()
+
+    def known(self, accounts: Accounts, row: int) -> bool:
+        """Return whether a pair (its row) is of a newcomer that counted lately."""
+        return accounts.layout.pairs[ledger.LOST_CPU].pairs[row] in self._idle_s
+
+    def beginning(self, accounts: Accounts, row: int) -> bool:
+        """Return whether a pair (its row) is of a newcomer, known or by what was before."""
+        return self.known(accounts, row) or self._begins(accounts, row)
+
+    def _begins(self, accounts: Accounts, row: int) -> bool:
+        of, run = accounts.layout.pairs[ledger.LOST_CPU], accounts.times[:, _RUN]
+        pair = of.pairs[row]
+        victim_ran = [each.run[pair.victim] for each in self._periods if pair.victim in each.run]
+        if len(victim_ran) < _LEAST_PERIODS or of.culprits[row] < 0:
+            return False
+        culprit_ran = max(period.run.get(pair.culprit, 0.0) for period in self._periods)
+        taken = max(period.taken.get(pair, 0.0) for period in self._periods)
+        return bool(
+            run[of.victims[row]] <= _SAME * max(victim_ran) + _SLACK
+            and run[of.culprits[row]] >= _TIMES * culprit_ran + _SLACK
+            and accounts.taken[ledger.LOST_CPU][row] >= _TIMES * taken
+        )
+
+    def _end_period(self) -> None:
+        if self._sums is not None and self._sums.seconds:
+            self._periods.append(self._sums.means())
+        self._sums = None
+
+
+class _Sums:
+    """Sums over seconds with the same channels."""
+
+    def __init__(self, accounts: Accounts) -> None:
+        self.accounts = accounts
+        self.seconds = 0
+        self._run: Floats = np.zeros(len(accounts.layout.subjects))
+        self._taken: Floats = np.zeros(len(accounts.layout.pairs[ledger.LOST_CPU].pairs))
+
+    def add(self, accounts: Accounts) -> None:
+        self.seconds += 1
+        self._run += accounts.times[:, _RUN]
+        self._taken += accounts.taken[ledger.LOST_CPU]
+
+    def means(self) -> _Period:
+        layout = self.accounts.layout
+        run = (self._run / self.seconds).tolist()
+        taken = (self._taken / self.seconds).tolist()
+        pairs = zip(layout.pairs[ledger.LOST_CPU].pairs, taken, strict=True)
+        return _Period(
+            dict(zip(layout.subjects, run, strict=True)),
+            {pair: mean for pair, mean in pairs if mean > 0.0},
+        )
