@@ -36,6 +36,12 @@ while True:
         weights @ weights
     time.sleep(max(0.0, 0.25 - (time.monotonic() - began)))
 """
+_COMPUTE = """
+import numpy
+weights = numpy.random.rand(300, 300)
+while True:
+    weights @ weights
+"""
 # numpy's own threads would make of each product a matter of the whole machine
 SINGLE_THREAD: Object = {"name": "OPENBLAS_NUM_THREADS", "value": "1"}
 # a job that computes a part of the time, as steady as can be; without a request it would be
@@ -44,6 +50,12 @@ TRAINING: Object = {
     "command": ["python3", "-u", "-c", _TRAIN],
     "env": [SINGLE_THREAD],
     "resources": {"requests": {"cpu": "500m"}},
+}
+# a job that always computes: whoever takes a CPU from it, takes it as long as both are there
+COMPUTING: Object = {
+    **TRAINING,
+    "command": ["python3", "-c", _COMPUTE],
+    "resources": {"requests": {"cpu": "200m"}},
 }
 
 
