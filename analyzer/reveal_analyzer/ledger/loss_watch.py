@@ -45,7 +45,7 @@ class LossWatch:
         self._rules = {metric: rule for metric in _TAKEN if (rule := _rule_of(metric, rules))}
         self._counted: dict[_Key, deque[int]] = {}
         self._newcomers = Newcomers()
-        self._lasting: dict[str, frozenset[str]] = {}  # culprits of the last second, by metric
+        self._lasted: dict[tuple[str, str], int] = {}  # when, by metric and culprit
 
     def save(self) -> StateTree:
         """Return the newcomers that take time; the rest is found again in seconds."""
@@ -70,7 +70,7 @@ class LossWatch:
                 continue
             newcomers += [loss.pair for loss in counting if loss.newcomer]
             lasting, now = self._culprits(metric, rule, counting, start_ns)
-            lasting = self._without_displaced(metric, lasting, now)
+            self._lasted |= dict.fromkeys(((metric, name) for name in lasting), start_ns)
             present += _matches(rule, _TAKEN[metric], now, CONTINUE.lost / BEGIN.lost)
             sustained += _matches(rule, _TAKEN[metric], lasting, 1.0)
         self._newcomers.add(accounts, newcomers)
@@ -90,7 +90,22 @@ class LossWatch:
                 loss for loss in continuing[metric]
                 if loss.pair not in new and (metric, loss.pair) in self._counted
             ]  # fmt: skip
+        if self._newcomers.are_about():
+            counting[ledger.LOST_CPU] = self._without_displaced(accounts, counting[ledger.LOST_CPU])
         return counting
+
+    def _without_displaced(self, accounts: Accounts, found: Sequence[PairLoss]) -> list[PairLoss]:
+        """Leave out culprits that run no more than before, unless they lasted already.
+
+        The newcomer displaced them.
+        """
+        rows = {name: row for row, name in enumerate(accounts.layout.subjects)}
+        return [
+            loss for loss in found
+            if loss.newcomer
+            or (ledger.LOST_CPU, loss.pair.culprit) in self._lasted
+            or self._newcomers.grew(accounts, rows.get(loss.pair.culprit, -1))
+        ]  # fmt: skip
 
     def _culprits(
         self, metric: str, rule: HypothesisRule, found: Sequence[PairLoss], start_ns: int
@@ -108,23 +123,15 @@ class LossWatch:
                 lasting[loss.pair.culprit].append(loss)
         return lasting, now
 
-    def _without_displaced(self, metric: str, lasting: _ByCulprit, now: _ByCulprit) -> _ByCulprit:
-        """Leave out who begins to last while a newcomer does not last yet, but counts.
-
-        The newcomer may have displaced them, and both are one finding.
-        """
-        last = self._lasting.get(metric, frozenset())
-        if any(name not in lasting and _is_newcomer(losses) for name, losses in now.items()):
-            lasting = {n: each for n, each in lasting.items() if n in last or _is_newcomer(each)}
-        self._lasting[metric] = frozenset(lasting)
-        return lasting
-
     def _forget(self, start_ns: int) -> None:
-        """Forget pairs that have not counted for as long as a signature is held."""
+        """Forget pairs and culprits that have not counted for as long as a signature is held."""
         longest = max(rule.certain.of for rule in self._rules.values() if rule.certain)
         since_ns = start_ns - longest * NS_PER_SECOND
         self._counted = {
             key: times for key, times in self._counted.items() if since_ns <= times[-1] <= start_ns
+        }
+        self._lasted = {
+            key: time for key, time in self._lasted.items() if since_ns <= time <= start_ns
         }
 
 

@@ -77,17 +77,30 @@ class Newcomers:
         """Return whether a pair (its row) is of a newcomer, known or by what was before."""
         return self.known(accounts, row) or self._begins(accounts, row)
 
+    def are_about(self) -> bool:
+        """Return whether a newcomer takes time from somebody."""
+        return bool(self._idle_s)
+
+    def grew(self, accounts: Accounts, subject: int) -> bool:
+        """Return whether a subject (its row, -1 for none) runs more than before."""
+        if subject < 0:
+            return True
+        ran = self._most_ran(accounts.layout.subjects[subject])
+        return bool(accounts.times[subject, _RUN] > _SAME * ran + _SLACK)
+
+    def _most_ran(self, subject: str) -> float:
+        return max((period.run.get(subject, 0.0) for period in self._periods), default=0.0)
+
     def _begins(self, accounts: Accounts, row: int) -> bool:
         of, run = accounts.layout.pairs[ledger.LOST_CPU], accounts.times[:, _RUN]
         pair = of.pairs[row]
-        victim_ran = [each.run[pair.victim] for each in self._periods if pair.victim in each.run]
-        if len(victim_ran) < _LEAST_PERIODS or of.culprits[row] < 0:
+        periods = sum(pair.victim in period.run for period in self._periods)
+        victim, culprit = int(of.victims[row]), int(of.culprits[row])
+        if periods < _LEAST_PERIODS or culprit < 0 or self.grew(accounts, victim):
             return False
-        culprit_ran = max(period.run.get(pair.culprit, 0.0) for period in self._periods)
         taken = max(period.taken.get(pair, 0.0) for period in self._periods)
         return bool(
-            run[of.victims[row]] <= _SAME * max(victim_ran) + _SLACK
-            and run[of.culprits[row]] >= _TIMES * culprit_ran + _SLACK
+            run[culprit] >= _TIMES * self._most_ran(pair.culprit) + _SLACK
             and accounts.taken[ledger.LOST_CPU][row] >= _TIMES * taken
         )
 

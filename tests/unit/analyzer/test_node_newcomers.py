@@ -97,8 +97,8 @@ def test_a_newcomer_with_priority_takes_what_is_its_own(weight: float, count: in
     assert len(story.of(FindingChange.OPENED)) == count
 
 
-def test_who_was_displaced_by_a_newcomer_is_named_after_it() -> None:
-    """The job waits for the build that the hog pushed to its CPU, and later for the hog."""
+def test_who_was_displaced_by_a_newcomer_is_not_to_blame() -> None:
+    """The job waits for the build that the hog pushed to its CPU, before and after the hog."""
     story = LedgerStory()
     story.run(120, {**BUSY, JOB: Times(run=0.5)})
     displaced: Mapping[str, Times] = {
@@ -107,7 +107,18 @@ def test_who_was_displaced_by_a_newcomer_is_named_after_it() -> None:
     story.run(2, {**displaced, HOG: Times(run=0.9)})
     both = {**displaced, JOB: Times(run=0.2, cpu={BUILD: 0.16, HOG: 0.15})}
     story.run(30, {**both, HOG: Times(run=0.9)})
-    assert opened(story) == [("CPUTakenByNeighbor", (HOG, BUILD), (JOB,))]
+    assert opened(story) == [("CPUTakenByNeighbor", (HOG,), (JOB,))]
+
+
+def test_who_took_time_before_the_newcomer_came_is_still_to_blame() -> None:
+    story = LedgerStory()
+    greedy = {JOB: Times(run=0.5, cpu={BUILD: 0.5}), BUILD: Times(run=1.5, threads=2)}
+    story.run(120, {**greedy, HOG: Times()})
+    crowd = {JOB: Times(run=0.4, cpu={BUILD: 0.4, HOG: 0.2}), BUILD: Times(run=1.2, threads=2)}
+    story.run(60, {**crowd, HOG: Times(run=0.4)})
+    assert (opened(story)[0], story.of(FindingChange.RESOLVED)) == (
+        ("CPUTakenByNeighbor", (BUILD,), (JOB,)), [],
+    )  # fmt: skip
 
 
 def test_a_ledger_that_was_off_makes_nobody_a_newcomer() -> None:
