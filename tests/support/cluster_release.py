@@ -55,7 +55,7 @@ TRAINING: Object = {
 COMPUTING: Object = {
     **TRAINING,
     "command": ["python3", "-c", _COMPUTE],
-    "resources": {"requests": {"cpu": "200m"}},
+    "resources": {"requests": {"cpu": "100m"}},
 }
 
 
