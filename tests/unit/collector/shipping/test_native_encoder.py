@@ -78,6 +78,7 @@ def rows(count: int) -> st.SearchStrategy[array[int]]:
 
 
 @needs_library
+@pytest.mark.timeout(240)  # 4 s alone, more than 60 s late in a process that has run all others
 @given(recordings())
 @examples(120)
 def test_both_encoders_give_the_same_bytes(slices: list[RawSlice]) -> None:
