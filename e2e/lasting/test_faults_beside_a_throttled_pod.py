@@ -121,13 +121,11 @@ def test_report_and_condition_end_with_the_throttling(throttling: Throttling) ->
 
 def test_nothing_else_was_reported(throttling: Throttling) -> None:
     known = {"CPUQuotaThrottling", "PacketLoss", TAKEN, CROWDED}
-    of_hypervisor = {"StolenCPU"}  # true, and of all nodes of this machine
     found = throttling.watched.reports(throttling.report.since)
     others = [
         summary(report)
         for report in found
-        if cause(report) not in known | of_hypervisor
-        or (cause(report) in known and report["spec"]["nodeName"] != NODE)
+        if cause(report) not in known or report["spec"]["nodeName"] != NODE
     ]
     assert others == []
 
