@@ -140,11 +140,6 @@ def _rule_of(metric: str, rules: Sequence[HypothesisRule]) -> HypothesisRule | N
     return next(found, None)
 
 
-def _is_newcomer(losses: Sequence[PairLoss]) -> bool:
-    """Return whether the culprit of these losses is a newcomer."""
-    return any(loss.newcomer for loss in losses)
-
-
 def _matches(
     rule: HypothesisRule, metric: str, by_culprit: _ByCulprit, part: float
 ) -> Iterator[SignatureMatch]:
@@ -157,7 +152,7 @@ def _matches(
     least = rule.certain.conditions[0].above * part
     taken = {name: sum(loss.time for loss in found) for name, found in by_culprit.items()}
     taken = {name: time for name, time in taken.items() if time >= least}
-    new = {name for name in taken if _is_newcomer(by_culprit[name])}
+    new = {name for name in taken if any(loss.newcomer for loss in by_culprit[name])}
     names = sorted(taken, key=lambda each: (each not in new, -taken[each], each))
     for name in names[:_MOST_CULPRITS]:
         ranked = sorted(by_culprit[name], key=lambda loss: (-loss.share, loss.pair.victim))

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from reveal_analyzer.arrays import Floats
-from reveal_analyzer.ledger.accounts import COLUMNS, Accounts
+from reveal_analyzer.ledger.accounts import COLUMNS, Accounts, LedgerLayout
 from reveal_analyzer.state.tree import StateError, StateTree, texts
 from reveal_contract import ledger
 from reveal_contract.ledger import Pair, pair_of
@@ -62,9 +62,9 @@ class Newcomers:
         idle_s = {pair: seconds + 1 for pair, seconds in self._idle_s.items()}
         idle_s |= dict.fromkeys(counted, 0)
         self._idle_s = {pair: seconds for pair, seconds in idle_s.items() if seconds <= FORGET_S}
-        if self._sums is None or self._sums.accounts.layout is not accounts.layout:
+        if self._sums is None or self._sums.layout is not accounts.layout:
             self._end_period()
-            self._sums = _Sums(accounts)
+            self._sums = _Sums(accounts.layout)
         self._sums.add(accounts)
         if self._sums.seconds >= _SPAN_S:
             self._end_period()
@@ -113,11 +113,11 @@ class Newcomers:
 class _Sums:
     """Sums over seconds with the same channels."""
 
-    def __init__(self, accounts: Accounts) -> None:
-        self.accounts = accounts
+    def __init__(self, layout: LedgerLayout) -> None:
+        self.layout = layout
         self.seconds = 0
-        self._run: Floats = np.zeros(len(accounts.layout.subjects))
-        self._taken: Floats = np.zeros(len(accounts.layout.pairs[ledger.LOST_CPU].pairs))
+        self._run: Floats = np.zeros(len(layout.subjects))
+        self._taken: Floats = np.zeros(len(layout.pairs[ledger.LOST_CPU].pairs))
 
     def add(self, accounts: Accounts) -> None:
         self.seconds += 1
@@ -125,11 +125,10 @@ class _Sums:
         self._taken += accounts.taken[ledger.LOST_CPU]
 
     def means(self) -> _Period:
-        layout = self.accounts.layout
         run = (self._run / self.seconds).tolist()
         taken = (self._taken / self.seconds).tolist()
-        pairs = zip(layout.pairs[ledger.LOST_CPU].pairs, taken, strict=True)
+        pairs = zip(self.layout.pairs[ledger.LOST_CPU].pairs, taken, strict=True)
         return _Period(
-            dict(zip(layout.subjects, run, strict=True)),
+            dict(zip(self.layout.subjects, run, strict=True)),
             {pair: mean for pair, mean in pairs if mean > 0.0},
         )
