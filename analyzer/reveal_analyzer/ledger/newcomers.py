@@ -6,7 +6,7 @@ one comes: it had the CPU time before.  A pair that is as old as the ledger is n
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -41,7 +41,7 @@ class Newcomers:
 
     def __init__(self) -> None:
         self._periods: deque[_Period] = deque(maxlen=_PERIODS)
-        self._sums: _Sums | None = None
+        self._sums = _Sums()
         self._idle_s: dict[Pair, int] = {}  # of known newcomers: seconds since they counted
 
     def save(self) -> StateTree:
@@ -62,12 +62,10 @@ class Newcomers:
         idle_s = {pair: seconds + 1 for pair, seconds in self._idle_s.items()}
         idle_s |= dict.fromkeys(counted, 0)
         self._idle_s = {pair: seconds for pair, seconds in idle_s.items() if seconds <= FORGET_S}
-        if self._sums is None or self._sums.layout is not accounts.layout:
-            self._end_period()
-            self._sums = _Sums(accounts.layout)
         self._sums.add(accounts)
         if self._sums.seconds >= _SPAN_S:
-            self._end_period()
+            self._periods.append(self._sums.means())
+            self._sums = _Sums()
 
     def known(self, accounts: Accounts, row: int) -> bool:
         """Return whether a pair (its row) is of a newcomer that counted lately."""
@@ -104,31 +102,44 @@ class Newcomers:
             and accounts.taken[ledger.LOST_CPU][row] >= _TIMES * taken
         )
 
-    def _end_period(self) -> None:
-        if self._sums is not None and self._sums.seconds:
-            self._periods.append(self._sums.means())
-        self._sums = None
-
 
 class _Sums:
-    """Sums over seconds with the same channels."""
+    """Sums over the seconds of a period; subjects may come and go in it."""
 
-    def __init__(self, layout: LedgerLayout) -> None:
-        self.layout = layout
+    def __init__(self) -> None:
         self.seconds = 0
-        self._run: Floats = np.zeros(len(layout.subjects))
-        self._taken: Floats = np.zeros(len(layout.pairs[ledger.LOST_CPU].pairs))
+        self._run: dict[str, float] = defaultdict(float)
+        self._taken: dict[Pair, float] = defaultdict(float)
+        self._layout: LedgerLayout | None = None
+        self._run_of_layout: Floats = np.zeros(0)
+        self._taken_of_layout: Floats = np.zeros(0)
 
     def add(self, accounts: Accounts) -> None:
+        """Add a second."""
+        if self._layout is not accounts.layout:
+            self._add_up()
+            self._layout = accounts.layout
+            self._run_of_layout = np.zeros(len(accounts.layout.subjects))
+            self._taken_of_layout = np.zeros(len(accounts.taken[ledger.LOST_CPU]))
         self.seconds += 1
-        self._run += accounts.times[:, _RUN]
-        self._taken += accounts.taken[ledger.LOST_CPU]
+        self._run_of_layout += accounts.times[:, _RUN]
+        self._taken_of_layout += accounts.taken[ledger.LOST_CPU]
 
     def means(self) -> _Period:
-        run = (self._run / self.seconds).tolist()
-        taken = (self._taken / self.seconds).tolist()
-        pairs = zip(self.layout.pairs[ledger.LOST_CPU].pairs, taken, strict=True)
+        """Return the means of all seconds; a subject that was away ran nothing."""
+        self._add_up()
         return _Period(
-            dict(zip(self.layout.subjects, run, strict=True)),
-            {pair: mean for pair, mean in pairs if mean > 0.0},
+            {name: ran / self.seconds for name, ran in self._run.items()},
+            {pair: taken / self.seconds for pair, taken in self._taken.items()},
         )
+
+    def _add_up(self) -> None:
+        """Add the sums of the last layout by name: the next one has other rows."""
+        if self._layout is None:
+            return
+        for name, ran in zip(self._layout.subjects, self._run_of_layout.tolist(), strict=True):
+            self._run[name] += ran
+        taken = self._taken_of_layout.tolist()
+        for pair, time in zip(self._layout.pairs[ledger.LOST_CPU].pairs, taken, strict=True):
+            if time > 0.0:
+                self._taken[pair] += time

@@ -49,3 +49,25 @@ def test_what_is_saved_is_known_again() -> None:
 def test_a_name_that_is_no_pair_is_refused(pairs: list[str]) -> None:
     with pytest.raises(StateError, match="victim and a culprit"):
         Newcomers().restore({"pairs": pairs})
+
+
+def begins_after(seconds: int) -> bool:
+    """Return whether a hog is a newcomer after seconds in each of which a subject came and went."""
+    newcomers = Newcomers()
+    for _ in range(seconds):
+        newcomers.add(accounts_of({JOB: Times(run=1.0), HOG: Times()}), [])
+    return newcomers.beginning(ACCOUNTS, ROW)
+
+
+def test_subjects_that_come_and_go_do_not_shorten_the_time_a_victim_must_be_known() -> None:
+    assert not begins_after(29)
+    assert begins_after(30)
+
+
+def test_a_subject_that_was_away_ran_nothing() -> None:
+    newcomers = Newcomers()
+    alone = accounts_of({JOB: Times(run=1.0)})
+    for second in range(30):  # the hog runs for one second of each period
+        both = accounts_of({JOB: Times(run=0.9), HOG: Times(run=1.0)})
+        newcomers.add(alone if second % 10 else both, [])
+    assert newcomers.beginning(ACCOUNTS, ROW)
