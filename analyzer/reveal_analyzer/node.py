@@ -294,8 +294,9 @@ class NodeAnalyzer:
         )
         findings = self._paper or self._findings
         kept = findings.kept_highest(second.plan, highest) if findings.any_open else {}
-        matches = self._signatures.match(second.plan, inputs, kept)
         losses = self._match_losses(second)
+        harmless = self._losses.harmless_parts if self._has_ledger else ()
+        matches = self._signatures.match(second.plan, inputs, kept, harmless)
         return Matches(losses.sustained + matches.sustained, losses.present + matches.present)
 
     def _match_losses(self, second: Second) -> Matches:

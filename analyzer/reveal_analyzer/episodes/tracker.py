@@ -387,9 +387,12 @@ class CaseTracker:
 
 
 def _onset(anomalous: Sequence[int]) -> int:
-    """Return the first of these times (ns), unless that second stands alone.
+    """Return the first of these times (ns) that belongs to the fault.
 
-    Two seconds without a sign after it are the state before the fault.
+    Two seconds without a sign separate it from what was before, if no more signs were before.
     """
-    is_alone = len(anomalous) > 1 and anomalous[1] - anomalous[0] >= _APART_NS
-    return anomalous[1 if is_alone else 0]
+    total = len(anomalous)
+    after_pauses = (
+        k for k in range(total // 2, 0, -1) if anomalous[k] - anomalous[k - 1] >= _APART_NS
+    )
+    return anomalous[next(after_pauses, 0)]

@@ -12,11 +12,13 @@ import yaml
 
 from reveal_analyzer.hypotheses.model import (
     FORMAT_VERSION,
+    CertainSignature,
     HypothesisError,
     HypothesisRule,
     Removal,
 )
 from reveal_analyzer.hypotheses.parser import read
+from reveal_contract import ledger
 
 __all__ = ["HypothesisError", "HypothesisRule", "Removal", "files", "load", "parse"]
 
@@ -109,8 +111,19 @@ def _entry(data: Any, where: str, number: int) -> HypothesisRule | Removal:
     if isinstance(data, dict) and data.get("disabled") is True:
         return read(Removal, {"name": data.get("name")}, location)
     rule = replace(read(HypothesisRule, data, location), source=where)
-    if rule.certain and not (rule.certain.conditions or rule.certain.any):
+    if rule.certain:
+        _check_signature(rule, rule.certain, location)
+    return rule
+
+
+def _check_signature(rule: HypothesisRule, certain: CertainSignature, location: str) -> None:
+    """Raise ``HypothesisError`` for a signature whose keys do not fit together."""
+    if not (certain.conditions or certain.any):
         raise HypothesisError(
             f"{location}: certain: all or any is missing (at least one condition)"
         )
-    return rule
+    if certain.needs_loss and rule.lost_part != ledger.IRQ:
+        raise HypothesisError(
+            f"{location}: certain: needs_loss is only for lost_part: {ledger.IRQ}; add that or"
+            " leave it out"
+        )

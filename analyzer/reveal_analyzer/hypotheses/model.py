@@ -97,6 +97,11 @@ class CertainSignature:
         default=(),
     )
     unless: tuple[Condition, ...] = key("none of these may be met: another explanation", default=())
+    needs_loss: bool = key(
+        "begin only while a subject loses more of `lost_part` than before, or loses CPU time to"
+        " one that has much of it; only where BPF programs count lost time, and of `ledger.irq`",
+        default=False,
+    )
     severity: Severity = key("severity of the finding if it matches", default=Severity.MEDIUM)
 
     @property

@@ -90,6 +90,8 @@ def signature(certain: CertainSignature) -> Iterator[str]:
         yield "any of: " + "; ".join(map(_condition, certain.any))
     for condition in certain.unless:
         yield f"unless {_condition(condition)}"
+    if certain.needs_loss:
+        yield "where BPF programs count lost time: only if a subject loses more of it than before"
 
 
 def _condition(item: Condition) -> str:

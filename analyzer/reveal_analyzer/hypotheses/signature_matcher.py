@@ -130,17 +130,21 @@ class SignatureMatcher:
         plan: ColumnPlan,
         inputs: ConditionInputs,
         kept: Mapping[CaseKey, Floats] = _NONE_KEPT,
+        harmless: Collection[str] = (),
     ) -> Matches:
         """Match one second.
 
         ``kept`` holds, for signatures with an open case, the highest values from before that case:
-        a fault that became normal is still the same fault.
+        a fault that became normal is still the same fault.  ``harmless`` are the parts of lost time
+        that nobody loses now: only open cases of rules that ask for such a loss match.
         """
         if plan is not self._plan:
             self._plan = plan
             self._bound, self._prefilter = _bound(self._certain, plan.column_set)
         self._advance(inputs.start_ns)
         candidates = self._prefilter.candidates(inputs)
+        if harmless:
+            candidates = [k for k in candidates if not self._asks_for(k, harmless)]
         if kept:
             open_rules = {self._numbers[key.rule] for key in kept if key.rule in self._numbers}
             candidates = sorted({*candidates, *open_rules})
@@ -151,6 +155,11 @@ class SignatureMatcher:
                 if self._is_sustained(match):
                     sustained.append(match)
         return Matches(sustained, present)
+
+    def _asks_for(self, number: int, parts: Collection[str]) -> bool:
+        """Return whether a rule matches only if somebody loses one of these parts."""
+        rule, certain = self._rules[number]
+        return certain.needs_loss and rule.lost_part in parts
 
     def _advance(self, start_ns: int | None) -> None:
         now_ns = self._now_ns + NS_PER_SECOND if start_ns is None else start_ns

@@ -8,7 +8,7 @@ by itself, from the first second on, whatever is normal on this node.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 
 from reveal_analyzer.derive.columns import LEVEL, Column
@@ -17,11 +17,13 @@ from reveal_analyzer.hypotheses.signature_matcher import Harmed, Matches, Signat
 from reveal_analyzer.ledger.accounts import Accounts
 from reveal_analyzer.ledger.announced_shares import AnnouncedShares, ShareSource, equal_shares
 from reveal_analyzer.ledger.entitlement import ShareTree
+from reveal_analyzer.ledger.history import LedgerHistory
+from reveal_analyzer.ledger.interrupts import interrupts_harm
 from reveal_analyzer.ledger.losses import BEGIN, CONTINUE, PairLoss, losses
 from reveal_analyzer.ledger.newcomers import Newcomers
 from reveal_analyzer.state.tree import StateTree, section
 from reveal_contract import catalogue, ledger
-from reveal_contract.ledger import Pair
+from reveal_contract.ledger import Pair, Tier
 from reveal_contract.time_units import NS_PER_SECOND
 
 _MOST_CULPRITS = 8  # of one cause in one second, who takes most first
@@ -44,8 +46,11 @@ class LossWatch:
         self._shares = AnnouncedShares(shares)
         self._rules = {metric: rule for metric in _TAKEN if (rule := _rule_of(metric, rules))}
         self._counted: dict[_Key, deque[int]] = {}
-        self._newcomers = Newcomers()
+        self._history = LedgerHistory()
+        self._newcomers = Newcomers(self._history)
         self._lasted: dict[tuple[str, str], int] = {}  # when, by metric and culprit
+        # parts of lost time that nobody lost in this second more than before, as was measured
+        self.harmless_parts: frozenset[str] = frozenset()
 
     def save(self) -> StateTree:
         """Return the newcomers that take time; the rest is found again in seconds."""
@@ -57,55 +62,68 @@ class LossWatch:
 
     def match(self, accounts: Accounts, cpus: int, start_ns: int) -> Matches:
         """Return the culprits of this second as signatures: those that last, and all."""
+        self.harmless_parts = frozenset()
         if not self._rules:
             return NOTHING
         self._forget(start_ns)
         sustained: list[SignatureMatch] = []
         present: list[SignatureMatch] = []
         tree = partial(self._shares.tree, accounts.layout, start_ns)
-        newcomers: list[Pair] = []
-        for metric, counting in self._counting(accounts, tree, cpus).items():
+        for metric, found in self._counting(accounts, tree, cpus).items():
             rule = self._rules.get(metric)
             if rule is None:
                 continue
-            newcomers += [loss.pair for loss in counting if loss.newcomer]
-            lasting, now = self._culprits(metric, rule, counting, start_ns)
+            lasting, now = self._culprits(metric, rule, found, start_ns)
             self._lasted |= dict.fromkeys(((metric, name) for name in lasting), start_ns)
             present += _matches(rule, _TAKEN[metric], now, CONTINUE.lost / BEGIN.lost)
             sustained += _matches(rule, _TAKEN[metric], lasting, 1.0)
-        self._newcomers.add(accounts, newcomers)
         return Matches(sustained, present)
 
     def _counting(
         self, accounts: Accounts, tree: Callable[[], ShareTree], cpus: int
     ) -> dict[str, list[PairLoss]]:
-        """Return the losses that begin to count or continue to, by metric of the pairs."""
+        """Return the losses that begin to count or continue to, by metric of the pairs.
+
+        Culprits that others displaced are left out, unless they have lasted already.
+        """
         counting = losses(accounts, tree, cpus, BEGIN, self._newcomers.beginning)
-        if not self._counted:  # as in most seconds
-            return counting
-        continuing = losses(accounts, tree, cpus, CONTINUE, self._newcomers.known)
-        for metric, found in counting.items():
-            new = {loss.pair for loss in found}
-            found += [
-                loss for loss in continuing[metric]
-                if loss.pair not in new and (metric, loss.pair) in self._counted
-            ]  # fmt: skip
-        if self._newcomers.are_about():
-            counting[ledger.LOST_CPU] = self._without_displaced(accounts, counting[ledger.LOST_CPU])
+        if self._counted:  # not in most seconds
+            continuing = losses(accounts, tree, cpus, CONTINUE, self._newcomers.known)
+            for metric, found in counting.items():
+                new = {loss.pair for loss in found}
+                found += [
+                    loss for loss in continuing[metric]
+                    if loss.pair not in new and (metric, loss.pair) in self._counted
+                ]  # fmt: skip
+        found = counting[ledger.LOST_CPU]
+        displaced = self._displaced(accounts, found)
+        counting[ledger.LOST_CPU] = [loss for loss in found if loss.pair not in displaced]
+        if accounts.valid.any():  # the ledger was read
+            self._add(accounts, counting[ledger.LOST_CPU], displaced)
         return counting
 
-    def _without_displaced(self, accounts: Accounts, found: Sequence[PairLoss]) -> list[PairLoss]:
-        """Leave out culprits that run no more than before, unless they lasted already.
+    def _displaced(self, accounts: Accounts, found: Sequence[PairLoss]) -> set[Pair]:
+        """Return the pairs whose culprits others displaced and have not lasted yet."""
+        if not found:
+            return set()
+        rows = {pair: row for row, pair in enumerate(accounts.layout.pairs[ledger.LOST_CPU].pairs)}
+        comes = any(loss.newcomer for loss in found)
+        return {
+            loss.pair for loss in found
+            if not loss.newcomer
+            and (ledger.LOST_CPU, loss.pair.culprit) not in self._lasted
+            and self._newcomers.displaced(accounts, rows[loss.pair], comes)
+        }  # fmt: skip
 
-        The newcomer displaced them.
-        """
-        rows = {name: row for row, name in enumerate(accounts.layout.subjects)}
-        return [
-            loss for loss in found
-            if loss.newcomer
-            or (ledger.LOST_CPU, loss.pair.culprit) in self._lasted
-            or self._newcomers.grew(accounts, rows.get(loss.pair.culprit, -1))
-        ]  # fmt: skip
+    def _add(
+        self, accounts: Accounts, counted: Sequence[PairLoss], displaced: Collection[Pair]
+    ) -> None:
+        """Add this second to what is known of the node."""
+        is_measured = accounts.tier is Tier.BPF and self._history.ready
+        if is_measured and not interrupts_harm(accounts, self._history, counted):
+            self.harmless_parts = frozenset({ledger.IRQ})
+        self._newcomers.add([loss.pair for loss in counted if loss.newcomer], displaced)
+        self._history.add(accounts)
 
     def _culprits(
         self, metric: str, rule: HypothesisRule, found: Sequence[PairLoss], start_ns: int

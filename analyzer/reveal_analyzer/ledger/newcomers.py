@@ -2,144 +2,129 @@
 
 On a busy host each subject may get no more than its share, and still a job slows down when another
 one comes: it had the CPU time before.  A pair that is as old as the ledger is no such change.
+
+Who comes also displaces others, which then take time from third ones without running more than
+before.  Threads of the kernel that run more than before do the same.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Iterable
 
-import numpy as np
-
-from reveal_analyzer.arrays import Floats
-from reveal_analyzer.ledger.accounts import COLUMNS, Accounts, LedgerLayout
+from reveal_analyzer.ledger.accounts import COLUMNS, Accounts
+from reveal_analyzer.ledger.history import SLACK, LedgerHistory
 from reveal_analyzer.state.tree import StateError, StateTree, texts
 from reveal_contract import ledger
 from reveal_contract.ledger import Pair, pair_of
-from reveal_contract.time_units import NS_PER_SECOND
 
 _RUN = COLUMNS.index(ledger.RUN)
-_SPAN_S = 10  # of a period, of which means are compared
-_PERIODS = 6
-_LEAST_PERIODS = 3  # in which the victim must be known
 _TIMES = 2.0  # as much as before must a newcomer run and take
-_SAME = 1.25  # times what it ran before, a victim runs as before
-_SLACK = 0.05 * NS_PER_SECOND  # a second: less is no growth
 FORGET_S = 10  # seconds of the ledger after which a pair that does not count is forgotten
 
 
-class _Period(NamedTuple):
-    """Means of some seconds, in ns a second: what subjects ran, and pairs took."""
-
-    run: Mapping[str, float]
-    taken: Mapping[Pair, float]
-
-
 class Newcomers:
-    """Finds newcomers among the pairs of lost CPU time of one node, and remembers them."""
+    """Finds newcomers among the pairs of lost CPU time of one node, and remembers them.
 
-    def __init__(self) -> None:
-        self._periods: deque[_Period] = deque(maxlen=_PERIODS)
-        self._sums = _Sums()
-        self._idle_s: dict[Pair, int] = {}  # of known newcomers: seconds since they counted
+    ``history`` is that of the seconds before.
+    """
+
+    def __init__(self, history: LedgerHistory) -> None:
+        self._history = history
+        self._known = _RememberedPairs()
+        self._displaced = _RememberedPairs()
 
     def save(self) -> StateTree:
-        """Return the known newcomers; what was before them is learned again."""
-        return {"pairs": [pair.instance for pair in self._idle_s]}
+        """Return the known newcomers and displaced ones; what was before is learned again."""
+        return {"pairs": self._known.save(), "displaced": self._displaced.save()}
 
     def restore(self, tree: StateTree) -> None:
-        """Continue with the newcomers of ``save``; raises ``StateError``."""
-        try:
-            self._idle_s = dict.fromkeys(map(pair_of, texts(tree, "pairs")), 0)
-        except ValueError as error:
-            raise StateError(f"'pairs' has none of a victim and a culprit: {error}") from None
+        """Continue with the pairs of ``save``; raises ``StateError``."""
+        known = _restored(tree, "pairs")
+        # an earlier version did not save them
+        self._displaced = (
+            _restored(tree, "displaced") if "displaced" in tree else _RememberedPairs()
+        )
+        self._known = known
 
-    def add(self, accounts: Accounts, counted: Sequence[Pair]) -> None:
-        """Add a second, in which these pairs of newcomers counted."""
-        if not accounts.valid.any():  # the ledger was not read
-            return
-        idle_s = {pair: seconds + 1 for pair, seconds in self._idle_s.items()}
-        idle_s |= dict.fromkeys(counted, 0)
-        self._idle_s = {pair: seconds for pair, seconds in idle_s.items() if seconds <= FORGET_S}
-        self._sums.add(accounts)
-        if self._sums.seconds >= _SPAN_S:
-            self._periods.append(self._sums.means())
-            self._sums = _Sums()
+    def add(self, counted: Collection[Pair], displaced: Collection[Pair]) -> None:
+        """Add a second, in which these pairs of newcomers and of displaced culprits counted."""
+        self._known.add(counted)
+        self._displaced.add(displaced)
 
     def known(self, accounts: Accounts, row: int) -> bool:
         """Return whether a pair (its row) is of a newcomer that counted lately."""
-        return accounts.layout.pairs[ledger.LOST_CPU].pairs[row] in self._idle_s
+        return accounts.layout.pairs[ledger.LOST_CPU].pairs[row] in self._known
 
     def beginning(self, accounts: Accounts, row: int) -> bool:
         """Return whether a pair (its row) is of a newcomer, known or by what was before."""
         return self.known(accounts, row) or self._begins(accounts, row)
 
-    def are_about(self) -> bool:
-        """Return whether a newcomer takes time from somebody."""
-        return bool(self._idle_s)
+    def displaced(self, accounts: Accounts, row: int, comes: bool) -> bool:
+        """Return whether the culprit of a pair (its row) was only pushed to its victim's CPU.
 
-    def grew(self, accounts: Accounts, subject: int) -> bool:
-        """Return whether a subject (its row, -1 for none) runs more than before."""
-        if subject < 0:
+        It runs no more than before.  While a newcomer takes time from somebody, or ``comes`` now,
+        that is enough.  Where threads of the kernel run more, by at least what the culprit takes,
+        the victim must run no more, either.
+        """
+        of = accounts.layout.pairs[ledger.LOST_CPU]
+        victim, culprit = int(of.victims[row]), int(of.culprits[row])
+        if self._history.grew(accounts, culprit):
+            return False
+        if comes or self._known:
             return True
-        ran = self._most_ran(accounts.layout.subjects[subject])
-        return bool(accounts.times[subject, _RUN] > _SAME * ran + _SLACK)
-
-    def _most_ran(self, subject: str) -> float:
-        return max((period.run.get(subject, 0.0) for period in self._periods), default=0.0)
+        if self._history.grew(accounts, victim):
+            return False
+        taken = float(accounts.taken[ledger.LOST_CPU][row])
+        return of.pairs[row] in self._displaced or taken <= self._kernel_growth(accounts)
 
     def _begins(self, accounts: Accounts, row: int) -> bool:
         of, run = accounts.layout.pairs[ledger.LOST_CPU], accounts.times[:, _RUN]
-        pair = of.pairs[row]
-        periods = sum(pair.victim in period.run for period in self._periods)
+        pair, history = of.pairs[row], self._history
         victim, culprit = int(of.victims[row]), int(of.culprits[row])
-        if periods < _LEAST_PERIODS or culprit < 0 or self.grew(accounts, victim):
+        if not history.knows(pair.victim) or culprit < 0 or history.grew(accounts, victim):
             return False
-        taken = max(period.taken.get(pair, 0.0) for period in self._periods)
+        taken = accounts.taken[ledger.LOST_CPU][row]
         return bool(
-            run[culprit] >= _TIMES * self._most_ran(pair.culprit) + _SLACK
-            and accounts.taken[ledger.LOST_CPU][row] >= _TIMES * taken
+            run[culprit] >= _TIMES * history.most_ran(pair.culprit) + SLACK
+            and taken >= _TIMES * history.most_taken(pair)
         )
 
+    def _kernel_growth(self, accounts: Accounts) -> float:
+        """Return by how much more threads of the kernel run than before, in ns."""
+        if ledger.KERNEL not in accounts.layout.subjects:
+            return 0.0
+        kernel = accounts.layout.subjects.index(ledger.KERNEL)
+        if not self._history.grew(accounts, kernel):
+            return 0.0
+        return float(accounts.times[kernel, _RUN]) - self._history.most_ran(ledger.KERNEL)
 
-class _Sums:
-    """Sums over the seconds of a period; subjects may come and go in it."""
 
-    def __init__(self) -> None:
-        self.seconds = 0
-        self._run: dict[str, float] = defaultdict(float)
-        self._taken: dict[Pair, float] = defaultdict(float)
-        self._layout: LedgerLayout | None = None
-        self._run_of_layout: Floats = np.zeros(0)
-        self._taken_of_layout: Floats = np.zeros(0)
+class _RememberedPairs:
+    """Pairs, each until it has not counted for ``FORGET_S`` seconds."""
 
-    def add(self, accounts: Accounts) -> None:
-        """Add a second."""
-        if self._layout is not accounts.layout:
-            self._add_up()
-            self._layout = accounts.layout
-            self._run_of_layout = np.zeros(len(accounts.layout.subjects))
-            self._taken_of_layout = np.zeros(len(accounts.taken[ledger.LOST_CPU]))
-        self.seconds += 1
-        self._run_of_layout += accounts.times[:, _RUN]
-        self._taken_of_layout += accounts.taken[ledger.LOST_CPU]
+    def __init__(self, pairs: Iterable[Pair] = ()) -> None:
+        self._idle_s = dict.fromkeys(pairs, 0)  # seconds since each counted
 
-    def means(self) -> _Period:
-        """Return the means of all seconds; a subject that was away ran nothing."""
-        self._add_up()
-        return _Period(
-            {name: ran / self.seconds for name, ran in self._run.items()},
-            {pair: taken / self.seconds for pair, taken in self._taken.items()},
-        )
+    def __bool__(self) -> bool:
+        return bool(self._idle_s)
 
-    def _add_up(self) -> None:
-        """Add the sums of the last layout by name: the next one has other rows."""
-        if self._layout is None:
-            return
-        for name, ran in zip(self._layout.subjects, self._run_of_layout.tolist(), strict=True):
-            self._run[name] += ran
-        taken = self._taken_of_layout.tolist()
-        for pair, time in zip(self._layout.pairs[ledger.LOST_CPU].pairs, taken, strict=True):
-            if time > 0.0:
-                self._taken[pair] += time
+    def __contains__(self, pair: Pair) -> bool:
+        return pair in self._idle_s
+
+    def add(self, counted: Iterable[Pair]) -> None:
+        """Add a second in which these counted."""
+        idle_s = {pair: seconds + 1 for pair, seconds in self._idle_s.items() if seconds < FORGET_S}
+        self._idle_s = idle_s | dict.fromkeys(counted, 0)
+
+    def save(self) -> list[str]:
+        """Return the instances of the pairs."""
+        return [pair.instance for pair in self._idle_s]
+
+
+def _restored(tree: StateTree, name: str) -> _RememberedPairs:
+    """Return the pairs of a saved list; raises ``StateError``."""
+    instances = texts(tree, name)
+    try:
+        return _RememberedPairs(map(pair_of, instances))
+    except ValueError as error:
+        raise StateError(f"{name!r} has none of a victim and a culprit: {error}") from None

@@ -274,8 +274,27 @@ def test_threads_that_a_quota_holds_back_are_no_victims_of_others(
     table = story.node.table
     story.node.table = ChannelTable((*table.fast, *SOFTIRQS, *PER_CPU), table.slow)
     story.run(120, QUIET, QUIET_HOST)
-    waits = Times(run=0.6, others={ledger.WAIT_SELF: waited}, threads=2)
+    waits = Times(run=0.6, others={ledger.WAIT_SELF: waited, ledger.IRQ: 0.1}, threads=2)
     story.run(30, {**QUIET, JOB: waits}, {**THROTTLED, **fault})
+    assert (cause in certain_causes(story)) is is_found
+
+
+@pytest.mark.parametrize(("interrupted", "is_found"), [(0.0, False), (0.1, True)])
+def test_packets_that_interrupt_nobody_else_are_no_fault_on_a_busy_host(
+    interrupted: float, is_found: bool
+) -> None:
+    """Ranks begin to communicate, while somebody waits for a CPU for other reasons."""
+    story = LedgerStory()
+    story.node.table = ChannelTable((*story.node.table.fast, *SOFTIRQS), story.node.table.slow)
+    story.run(120, QUIET, QUIET_HOST)
+    waits = Times(run=0.6, others={ledger.WAIT_SELF: 0.35, ledger.IRQ: interrupted}, threads=2)
+    ranks = Times(run=0.4, others={ledger.IRQ: 0.2})
+    packets = {"cpu.softirq": 18.0, "network.softnet.processed": 60e3}
+    story.run(30, {JOB: waits, BUILD: ranks}, {**THROTTLED, **packets})
+    assert ("SoftirqPressure" in certain_causes(story)) is is_found
+
+
+def certain_causes(story: LedgerStory) -> list[str]:
+    """Return the causes of findings that certain signatures opened."""
     opened = story.of(FindingChange.OPENED)
-    certain = [each for each in opened if each[1].severity is not Severity.LOW]
-    assert (cause in names(certain)) is is_found
+    return names([each for each in opened if each[1].severity is not Severity.LOW])

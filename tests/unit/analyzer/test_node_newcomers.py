@@ -11,7 +11,7 @@ from reveal_contract import ledger
 from reveal_contract.cpu_shares import CpuGroup, CpuMember, CpuShares
 from reveal_contract.finding import FindingChange
 from reveal_contract.settings import AnalyzerSettings
-from support.ledger_node import Times
+from support.ledger_node import Times, ledger_node
 from support.ledger_story import BUILD, HOG, JOB, LedgerStory, names
 
 # a job and a build, each on one of the two CPUs; then all three have a third of them: their shares
@@ -108,6 +108,19 @@ def test_who_was_displaced_by_a_newcomer_is_not_to_blame() -> None:
     both = {**displaced, JOB: Times(run=0.2, cpu={BUILD: 0.16, HOG: 0.15})}
     story.run(30, {**both, HOG: Times(run=0.9)})
     assert opened(story) == [("CPUTakenByNeighbor", (HOG,), (JOB,))]
+
+
+def test_who_was_displaced_by_threads_of_the_kernel_is_not_to_blame() -> None:
+    """As while another group syncs its files: the job waits for the build beside them."""
+    story = LedgerStory()
+    story.node = ledger_node(JOB, HOG, BUILD, ledger.KERNEL)
+    calm = {JOB: Times(run=0.6), BUILD: Times(run=1.2, threads=2), ledger.KERNEL: Times(run=0.02)}
+    story.run(120, calm)
+    pushed = Times(run=0.4, cpu={BUILD: 0.2})
+    story.run(60, {**calm, JOB: pushed, ledger.KERNEL: Times(run=0.4)})
+    assert opened(story) == []
+    story.run(60, {**calm, JOB: pushed, BUILD: Times(run=1.8, threads=2)})
+    assert opened(story) == [("CPUTakenByNeighbor", (BUILD,), (JOB,))]
 
 
 def test_who_took_time_before_the_newcomer_came_is_still_to_blame() -> None:

@@ -65,6 +65,25 @@ def test_a_second_that_stands_alone_before_the_fault_is_not_its_onset(
     assert case.episode.first_ns == first_s * NS_PER_SECOND
 
 
+def test_what_a_pause_separates_from_the_fault_is_not_its_onset() -> None:
+    """Two bad seconds, and a fault of the same kind five seconds later."""
+    clock = Clock()
+    clock.run(2, {CPU: 2.0})
+    clock.run(3)
+    clock.run(6, {CPU: 2.0})
+    (case,) = clock.tracker.open
+    assert case.episode.first_ns == 5 * NS_PER_SECOND
+
+
+def test_a_pause_in_a_fault_does_not_move_its_onset() -> None:
+    clock = Clock()
+    clock.run(4, {CPU: 2.0})
+    clock.run(3)
+    clock.run(3, {CPU: 2.0})
+    (case,) = clock.tracker.open
+    assert case.episode.first_ns == 0
+
+
 def test_a_suspicion_is_reported_again_only_after_a_calm_second() -> None:
     clock = Clock()
     clock.run(2, {CPU: 2.0})

@@ -136,6 +136,8 @@ CERTAIN = "    certain: {hold: [1, 2], all: [{metric: cpu.busy, %s}]}\n"
         (HEAD + ENTRY.replace("name: X", "name: my rule"), "letters and digits"),
         (HEAD + ENTRY + "    certain: {hold: [5, 3], all: []}\n", "hold"),
         (HEAD + ENTRY + "    certain: {hold: [1, 2]}\n", "certain: all or any is missing"),
+        (HEAD + ENTRY + CERTAIN.replace("}]}", "}], needs_loss: true}") % "above: 1",
+         "needs_loss is only for lost_part: ledger.irq"),
         (HEAD + ENTRY + CERTAIN % "per: gpus", r"all\[0\]: per: must be one of cpus"),
         (HEAD + ENTRY + CERTAIN % "feature: median", "feature: must be one of mean, mean_change"),
         (HEAD + ENTRY + "    subjects: [cpu.user]\n", "cpu.user is not counted by subject"),

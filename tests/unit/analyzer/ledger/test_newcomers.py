@@ -1,9 +1,10 @@
-"""Newcomers: how long they are remembered, and what a saved one may be."""
+"""Newcomers and whom they displace: how long they are remembered, and what is saved."""
 
 from __future__ import annotations
 
 import pytest
 
+from reveal_analyzer.ledger.history import LedgerHistory
 from reveal_analyzer.ledger.newcomers import FORGET_S, Newcomers
 from reveal_analyzer.state.tree import StateError
 from reveal_contract import ledger
@@ -13,61 +14,81 @@ from support.ledger_node import Times, accounts_of
 JOB, HOG = "pgrp:<job>", "/hog"
 PAIR = Pair(JOB, HOG)
 ACCOUNTS = accounts_of({JOB: Times(run=0.5, cpu={HOG: 0.5}), HOG: Times(run=1.0)})
-UNREAD = ACCOUNTS._replace(valid=ACCOUNTS.valid & False)
 ROW = ACCOUNTS.layout.pairs[ledger.LOST_CPU].pairs.index(PAIR)
 
 
 def counted() -> Newcomers:
-    newcomers = Newcomers()
-    newcomers.add(ACCOUNTS, [PAIR])
+    newcomers = Newcomers(LedgerHistory())
+    newcomers.add([PAIR], [])
     return newcomers
 
 
 def test_a_newcomer_is_forgotten_after_seconds_in_which_it_takes_nothing() -> None:
     newcomers = counted()
     for _ in range(FORGET_S):
-        newcomers.add(ACCOUNTS, [])
+        newcomers.add([], [])
         assert newcomers.known(ACCOUNTS, ROW)
-    newcomers.add(ACCOUNTS, [])
+    newcomers.add([], [])
     assert not newcomers.known(ACCOUNTS, ROW)
 
 
-def test_seconds_without_the_ledger_do_not_count() -> None:
-    newcomers = counted()
-    for _ in range(3 * FORGET_S):
-        newcomers.add(UNREAD, [])
-    assert newcomers.known(ACCOUNTS, ROW)
-
-
 def test_what_is_saved_is_known_again() -> None:
-    restored = Newcomers()
+    restored = Newcomers(LedgerHistory())
     restored.restore(counted().save())
     assert restored.known(ACCOUNTS, ROW)
 
 
+def test_newcomers_that_an_earlier_version_saved_are_known_again() -> None:
+    restored = Newcomers(LedgerHistory())
+    restored.restore({"pairs": [PAIR.instance]})
+    assert restored.known(ACCOUNTS, ROW)
+
+
 @pytest.mark.parametrize("pairs", [["/job"], ["a<b<c"]])
-def test_a_name_that_is_no_pair_is_refused(pairs: list[str]) -> None:
+@pytest.mark.parametrize("name", ["pairs", "displaced"])
+def test_a_name_that_is_no_pair_is_refused(name: str, pairs: list[str]) -> None:
     with pytest.raises(StateError, match="victim and a culprit"):
-        Newcomers().restore({"pairs": pairs})
+        Newcomers(LedgerHistory()).restore({"pairs": [], name: pairs})
 
 
-def begins_after(seconds: int) -> bool:
-    """Return whether a hog is a newcomer after seconds in each of which a subject came and went."""
-    newcomers = Newcomers()
-    for _ in range(seconds):
-        newcomers.add(accounts_of({JOB: Times(run=1.0), HOG: Times()}), [])
-    return newcomers.beginning(ACCOUNTS, ROW)
+def displaced(kernel: float, victim: float = 0.5, before: float = 1.0) -> bool:
+    """Return whether a build was only pushed to the CPU of the job, after 30 s of history."""
+    history = LedgerHistory()
+    newcomers = Newcomers(history)
+    quiet = {JOB: Times(run=0.6), HOG: Times(run=before), ledger.KERNEL: Times(run=0.1)}
+    for _ in range(30):
+        history.add(accounts_of(quiet))
+    now = accounts_of({
+        JOB: Times(run=victim, cpu={HOG: 0.3}),
+        HOG: Times(run=1.0),
+        ledger.KERNEL: Times(run=kernel),
+    })  # fmt: skip
+    row = now.layout.pairs[ledger.LOST_CPU].pairs.index(PAIR)
+    return newcomers.displaced(now, row, comes=False)
 
 
-def test_subjects_that_come_and_go_do_not_shorten_the_time_a_victim_must_be_known() -> None:
-    assert not begins_after(29)
-    assert begins_after(30)
+def test_threads_of_the_kernel_displace_who_runs_no_more_than_before() -> None:
+    assert displaced(kernel=0.5)
+    assert not displaced(kernel=0.1)  # as much as before
+    assert not displaced(kernel=0.3)  # more, but less than the build takes from the job
 
 
-def test_a_subject_that_was_away_ran_nothing() -> None:
-    newcomers = Newcomers()
-    alone = accounts_of({JOB: Times(run=1.0)})
-    for second in range(30):  # the hog runs for one second of each period
-        both = accounts_of({JOB: Times(run=0.9), HOG: Times(run=1.0)})
-        newcomers.add(alone if second % 10 else both, [])
-    assert newcomers.beginning(ACCOUNTS, ROW)
+def test_who_runs_more_than_before_was_not_displaced() -> None:
+    assert not displaced(kernel=0.5, before=0.5)
+
+
+def test_a_victim_that_runs_more_than_before_waits_for_whoever_was_there() -> None:
+    assert not displaced(kernel=0.5, victim=0.9)
+
+
+def test_who_was_displaced_is_remembered_while_it_takes_time() -> None:
+    history = LedgerHistory()
+    newcomers = Newcomers(history)
+    busy = {JOB: Times(run=0.5, cpu={HOG: 0.3}), HOG: Times(run=1.0), ledger.KERNEL: Times(run=0.5)}
+    for _ in range(30):  # the kernel's threads run as much as before by now
+        history.add(accounts_of(busy))
+    now = accounts_of(busy)
+    row = now.layout.pairs[ledger.LOST_CPU].pairs.index(PAIR)
+    assert not newcomers.displaced(now, row, comes=False)
+    newcomers.restore({"pairs": [], "displaced": [PAIR.instance]})
+    assert newcomers.displaced(now, row, comes=False)
