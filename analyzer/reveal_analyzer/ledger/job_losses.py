@@ -24,6 +24,7 @@ _LEAST_SHARE = 0.01  # of the wanted time
 _MOST_JOBS = 5
 _FINDINGS = "findings"  # in a saved state
 _OWN_LIMITS = (ledger.THROTTLED,)  # parts that only the subjects of a finding lose by it
+_OWN_WORK = (ledger.IRQ,)  # parts that they do not lose: of packets that they send and receive
 
 
 @dataclass(frozen=True)
@@ -94,13 +95,19 @@ class JobLosses:
 
     def _lost(self, finding: Finding, totals: Totals) -> Mapping[str, float]:
         """Return the time (ns) that each subject lost by the cause of the finding."""
-        part = self._parts.get(finding.hypothesis.name) if finding.hypothesis else None
-        is_limit, named = part in _OWN_LIMITS, _named(finding)
-        lost = {} if is_limit else self._taken(finding, totals)
-        for subject in totals.times if part else ():
-            if not is_limit or self._is_named(named, subject, finding.last_observed_ns):
-                lost[subject] = lost.get(subject, 0.0) + totals.time(subject, part or "")
+        part = self._parts.get(finding.hypothesis.name, "") if finding.hypothesis else ""
+        lost = {} if part in _OWN_LIMITS else self._taken(finding, totals)
+        for subject in self._losers(part, finding, totals) if part else ():
+            lost[subject] = lost.get(subject, 0.0) + totals.time(subject, part)
         return lost
+
+    def _losers(self, part: str, finding: Finding, totals: Totals) -> list[str]:
+        """Return the subjects that lose this part by the cause of the finding."""
+        named, time_ns = _named(finding), finding.last_observed_ns
+        if part not in _OWN_LIMITS + _OWN_WORK:
+            return list(totals.times)
+        by_own = part in _OWN_LIMITS
+        return [name for name in totals.times if self._is_named(named, name, time_ns) is by_own]
 
     def _taken(self, finding: Finding, totals: Totals) -> dict[str, float]:
         """Return the time (ns) that the culprits of a finding took, by victim."""

@@ -74,6 +74,17 @@ def culprit(name: str, confidence: Confidence = Confidence.MEASURED) -> Subject:
     return Subject("Cgroup", name, 100, 50, confidence)
 
 
+def test_interrupts_of_its_own_packets_are_no_loss_of_a_culprit() -> None:
+    interrupted = {ledger.IRQ: 0.2}
+    times = {
+        JOB: Times(run=0.4, cpu={BUILD: 0.2}, others=interrupted),
+        BUILD: Times(run=0.6, others=interrupted),
+    }
+    played = Played(times)
+    losses = played.of(played.finding("SoftirqPressure", subjects=(culprit(BUILD),)))
+    assert parts(losses) == [(JOB, 50.0)]
+
+
 def test_what_the_culprits_took_is_lost_by_the_finding() -> None:
     played = Played()
     losses = played.of(played.finding(subjects=(culprit(BUILD),)))
