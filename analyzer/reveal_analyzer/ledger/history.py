@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -112,9 +112,6 @@ class _Sums:
         for name, times in zip(self._layout.subjects, self._times_of_layout, strict=True):
             self._times[name] = self._times.get(name, 0.0) + times
         taken = self._taken_of_layout.tolist()
-        for pair, time in _positive(self._layout.pairs[ledger.LOST_CPU].pairs, taken):
-            self._taken[pair] += time
-
-
-def _positive(pairs: Iterable[Pair], taken: Iterable[float]) -> Iterable[tuple[Pair, float]]:
-    return ((pair, time) for pair, time in zip(pairs, taken, strict=True) if time > 0.0)
+        for pair, time in zip(self._layout.pairs[ledger.LOST_CPU].pairs, taken, strict=True):
+            if time > 0.0:
+                self._taken[pair] += time

@@ -118,7 +118,7 @@ class LossWatch:
     def _add(
         self, accounts: Accounts, counted: Sequence[PairLoss], displaced: Collection[Pair]
     ) -> None:
-        """Add this second to what is known of the node."""
+        """Add this second to what is known of the node, once it was compared with that."""
         is_measured = accounts.tier is Tier.BPF and self._history.ready
         if is_measured and not interrupts_harm(accounts, self._history, counted):
             self.harmless_parts = frozenset({ledger.IRQ})
