@@ -17,8 +17,9 @@ from reveal_analyzer.state.tree import StateTree, array, finite_array, integer, 
 
 @dataclass(frozen=True)
 class SavedScore:
-    """A restored learner, in the columns of the saved table."""
+    """A restored learner, in the columns of the saved table, and the tree that it comes from."""
 
+    tree: StateTree
     age: int
     columns: SavedColumns
     learner: Learner
@@ -33,11 +34,13 @@ class SavedScore:
         learner.load(section(tree, "learned"), len(columns.labels), active)
         middle = finite_array(tree, "middle", np.float32, (active,))
         recent = unpack(array(tree, "recent", np.int16, (None, active)), middle)
-        return cls(integer(tree, "age"), columns, learner, recent)
+        return cls(tree, integer(tree, "age"), columns, learner, recent)
 
     def without_recent(self) -> SavedScore:
         """Return the same without the last seconds, as no view may span a gap."""
-        return replace(self, recent=self.recent[:0])
+        recent = array(self.tree, "recent", np.int16, (None, None))
+        tree = {**self.tree, "recent": recent[:0]}
+        return replace(self, tree=tree, recent=self.recent[:0])
 
     def views(self, settings: LiveSettings) -> SustainedViews:
         """Return the views that go on from the last seconds."""

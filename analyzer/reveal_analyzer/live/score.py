@@ -174,9 +174,10 @@ class LiveScore:
     def save(self) -> StateTree:
         """Return what was learned, for ``restore`` of another process; empty while it is little.
 
-        Seconds in quarantine are left out.  Sections that may be removed are those of
-        ``OPTIONAL``.
+        Seconds in quarantine are left out.  ``OPTIONAL`` names the sections that may be removed.
         """
+        if self._saved is not None:  # no second has come since: another process may continue it
+            return {**self._saved.tree, "age": self.age}
         if self.ranges is None or self._state is None:
             return {}
         middle = self.ranges.middle
@@ -207,8 +208,7 @@ class LiveScore:
     def highest(self) -> Floats:
         """Return the highest level that each column sustained for 2 of 3 s, in base units.
 
-        A condition of a signature must last, so a burst of one second in the history does not raise
-        this level.
+        A condition of a signature must last: a burst of one second does not raise this level.
         """
         if self.ranges is None:
             return np.full(len(self.columns), np.inf)

@@ -89,6 +89,32 @@ def test_nothing_is_learned_again() -> None:
     assert now.seconds == before.seconds + 1
 
 
+def test_a_state_that_no_slice_follows_is_saved_again_as_it_is(busy_state: StateTree) -> None:
+    node = NodeAnalyzer("n1", SETTINGS)
+    node.restore(busy_state)
+    again = decode(encode(SavedState(Position("n1", b"", 0, 0), 0, node.save()))).tree
+    saved, expected = dict(leaves(again)), dict(leaves(busy_state))
+    assert saved.keys() == expected.keys()
+    for path, value in expected.items():
+        if isinstance(value, float):  # sums are formed again
+            assert saved[path] == pytest.approx(value), path
+        else:
+            np.testing.assert_equal(saved[path], value, str(path))
+
+
+def test_what_was_learned_outlives_two_moves_between_two_slices() -> None:
+    node, analyzer = Node(), NodeAnalyzer("n1", SETTINGS)
+    for _ in range(ONSET):
+        analyzer.analyze(node.slice(), TABLE)
+    once, twice = moved(analyzer), moved(moved(analyzer))
+    message = node.slice(FAULT)
+    for each in (once, twice):
+        each.analyze(message, TABLE)
+    assert not twice.learning
+    assert twice.status().over == once.status().over
+    assert max(once.status().over.values()) > 1
+
+
 def test_other_settings_change_thresholds_and_not_what_was_learned() -> None:
     node, analyzer = Node(), NodeAnalyzer("n1", SETTINGS)
     for _ in range(ONSET):
@@ -130,6 +156,15 @@ def paths(value: Any, path: Path = ()) -> Iterator[Path]:
         return
     for key, inner in rows:
         yield from paths(inner, (*path, key))
+
+
+def leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """The places of all values in a tree that hold no others, and these values."""
+    if not isinstance(value, Mapping | list):
+        yield path, value
+        return
+    for key, inner in value.items() if isinstance(value, Mapping) else enumerate(value):
+        yield from leaves(inner, (*path, key))
 
 
 def with_value(tree: Any, path: Path, value: Any) -> Any:
