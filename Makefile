@@ -54,10 +54,12 @@ type: $(DEV) ## mypy, strict
 imports: $(DEV) ## import-linter: the layers of all packages
 	@$(BIN)/lint-imports
 
-tests: $(DEV) ## pytest without the slow ones (ARGS="-m slow" for those)
+WORKERS ?= 2
+tests: $(DEV) ## pytest without the slow ones, in 2 processes (WORKERS=4; ARGS="-m slow" for the slow ones)
 	@# the compiler's half minute comes once, before tests that wait for an analyzer
 	-@$(BIN)/python -m reveal_analyzer.kernels.selftest
-	@$(BIN)/pytest $(or $(ARGS),-m "not slow")
+	@# the tests of a file share costly fixtures, so they run in the same process
+	@$(BIN)/pytest $(or $(ARGS),-m "not slow" -n $(WORKERS) --dist loadfile --durations=12)
 
 assets: $(DEV) ## build etcd, kube-apiserver, kubectl, helm from Go modules, once (minutes)
 	@PYTHONPATH=e2e $(BIN)/python -m cluster build
