@@ -26,6 +26,7 @@ ROOTS = Roots()
 SECOND = 1_000_000_000
 IDLE = 2  # its index in the matrix
 PARTS = [state for state in State if state not in (State.ALIVE, State.DISK, State.SURPLUS)]
+ON_CPU = (State.RUN, State.RECLAIM, State.IRQ)
 
 
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not() or "runs here")
@@ -152,11 +153,17 @@ def test_threads_above_the_cpus_they_may_use_are_a_surplus(live: Live) -> None:
 
 @pytest.mark.parametrize("cpu", [0, max(os.sched_getaffinity(0))])
 def test_run_time_is_that_of_the_kernel(live: Live, cpu: int) -> None:
-    """Some kernels do not report that a CPU other than the first one leaves idle."""
+    """Some kernels do not report that a CPU other than the first one leaves idle.
+
+    The kernel leaves out what a hypervisor takes from the CPU while the process runs.
+    """
+    stolen = -_stolen_time(cpu)
     assert live.a.spin(0.4, cpu=cpu).wait(60) == 0
     now = live.read()
-    counted = spent(now, live.a, State.RUN) + spent(now, live.a, State.IRQ)
-    assert counted == pytest.approx(_cpu_time(live.a.folders[0]), abs=0.02)
+    stolen += _stolen_time(cpu)
+    on_cpu = {state.name: spent(now, live.a, state) for state in ON_CPU}
+    used, counted = _cpu_time(live.a.folders[0]), sum(on_cpu.values())
+    assert used - 0.02 <= counted <= used + stolen + 0.02, (on_cpu, stolen)
     assert now.waited[live.a.slot][IDLE] / SECOND < 0.05
     check_sum(now, live.a)
 
@@ -189,6 +196,11 @@ def test_a_thread_that_is_moved_in_its_sleep_sleeps_on_in_the_new_cgroup(live: L
     wait_until(lambda: spent(live.read(), live.b, State.SLEEP) > 0.02)
     assert spent(live.read(), live.a, State.SLEEP) == pytest.approx(slept, abs=0.05)
     check_sum(live.read(), live.b)
+
+
+def _stolen_time(cpu: int) -> float:
+    rows = (line.split() for line in Path("/proc/stat").read_text().splitlines())
+    return next(int(row[8]) for row in rows if row[0] == f"cpu{cpu}") / os.sysconf("SC_CLK_TCK")
 
 
 def _cpu_time(folder: Path) -> float:
