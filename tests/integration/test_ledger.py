@@ -168,6 +168,15 @@ def test_run_time_is_that_of_the_kernel(live: Live, cpu: int) -> None:
     check_sum(now, live.a)
 
 
+def test_what_interrupts_the_programs_is_not_their_cost(live: Live) -> None:
+    """A sampled run stands for 64, so one stolen moment would exceed the budget of a minute."""
+    sampled, longest_ns = 64, 50_040
+    assert live.a.start("/bin/sh", "-c", "for i in $(seq 300); do /bin/true; done").wait(60) == 0
+    now = live.read()
+    runs = now.switches + now.wakeups + 2 * sampled * len(os.sched_getaffinity(0))
+    assert 0 < now.cost <= runs * longest_ns
+
+
 def test_a_thread_that_is_moved_while_it_runs_goes_on_in_the_new_cgroup(live: Live) -> None:
     """It may run for long before it is switched out, or sleep for ever from then on."""
     code = (
@@ -182,7 +191,8 @@ def test_a_thread_that_is_moved_while_it_runs_goes_on_in_the_new_cgroup(live: Li
     assert now.threads[live.a.slot] == 0
     assert now.threads[live.b.slot] == 1
     for subject in (live.a, live.b):
-        assert spent(now, subject, State.RUN) == pytest.approx(0.3, abs=0.05)
+        states = {state.name: spent(now, subject, state) for state in State}
+        assert states["RUN"] == pytest.approx(0.3, abs=0.05), states
         check_sum(now, subject)
 
 

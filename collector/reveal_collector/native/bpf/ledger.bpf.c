@@ -25,6 +25,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define ANCESTORS 12  /* levels of cgroups; pods in pods lie 7 deep */
 #define SAMPLED 64    /* one of so many runs of a program is timed */
 #define OVERHEAD_NS 40 /* of a run, outside of what it can measure itself */
+#define LONGEST_NS 50000 /* of a run; if it took longer, an interrupt or the hypervisor did */
 #define MS 1000000ull
 
 struct {
@@ -463,6 +464,14 @@ static __always_inline void catch_up(struct ledger_cpu *c, struct task_struct *p
     move(c, t, L_NONE, t->cpu, since);
 }
 
+/* The cost of as many runs as a sampled one stands for, in ns. */
+static __always_inline __u64 sampled_cost(__u64 began)
+{
+    __u64 taken = bpf_ktime_get_ns() - began;
+
+    return ((taken < LONGEST_NS ? taken : LONGEST_NS) + OVERHEAD_NS) * SAMPLED;
+}
+
 static __always_inline void switch_out(struct ledger_cpu *c, struct task_struct *p, int preempted,
                                        __u32 state, __u32 cpu, __u64 ran, __u64 now)
 {
@@ -532,7 +541,7 @@ int BPF_PROG(on_switch, _Bool preempted, struct task_struct *prev, struct task_s
     c->slot = slot;
     c->busy = busy;
     if (!(c->switches & (SAMPLED - 1)))
-        c->cost += (bpf_ktime_get_ns() - now + OVERHEAD_NS) * SAMPLED;
+        c->cost += sampled_cost(now);
     end(c);
     return 0;
 }
@@ -555,7 +564,7 @@ static __always_inline int woken(struct task_struct *p)
     note_cpus(p, t);
     move(c, t, is_throttled(p) ? L_THROTTLED : L_WAIT, p->thread_info.cpu, now);
     if (!(c->wakeups & (SAMPLED - 1)))
-        c->cost += (bpf_ktime_get_ns() - now + OVERHEAD_NS) * SAMPLED;
+        c->cost += sampled_cost(now);
     end(c);
     return 0;
 }
