@@ -59,7 +59,8 @@ tests: $(DEV) ## pytest without the slow ones, in 2 processes (WORKERS=4; ARGS="
 	@# the compiler's half minute comes once, before tests that wait for an analyzer
 	-@$(BIN)/python -m reveal_analyzer.kernels.selftest
 	@# the tests of a file share costly fixtures, so they run in the same process
-	@$(BIN)/pytest $(or $(ARGS),-m "not slow" -n $(WORKERS) --dist loadfile --durations=12)
+	@$(BIN)/pytest $(or $(ARGS),-m "not slow and not alone" -n $(WORKERS) --dist loadfile --durations=12)
+	@$(if $(ARGS),,$(BIN)/pytest -m "alone and not slow")
 
 assets: $(DEV) ## build etcd, kube-apiserver, kubectl, helm from Go modules, once (minutes)
 	@PYTHONPATH=e2e $(BIN)/python -m cluster build

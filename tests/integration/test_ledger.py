@@ -29,7 +29,10 @@ PARTS = [state for state in State if state not in (State.ALIVE, State.DISK, Stat
 ON_CPU = (State.RUN, State.RECLAIM, State.IRQ)
 
 
-pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not() or "runs here")
+pytestmark = [
+    pytest.mark.alone,
+    pytest.mark.skipif(bool(why_not()), reason=why_not() or "runs here"),
+]
 
 
 class Subject:
