@@ -164,9 +164,9 @@ def test_run_time_is_that_of_the_kernel(live: Live, cpu: int) -> None:
     assert live.a.spin(0.4, cpu=cpu).wait(60) == 0
     now = live.read()
     stolen += _stolen_time(cpu)
-    on_cpu = {state.name: spent(now, live.a, state) for state in ON_CPU}
-    used, counted = _cpu_time(live.a.folders[0]), sum(on_cpu.values())
-    assert used - 0.02 <= counted <= used + stolen + 0.02, (on_cpu, stolen)
+    states = {state: spent(now, live.a, state) for state in State}
+    used, counted = _cpu_time(live.a.folders[0]), sum(states[state] for state in ON_CPU)
+    assert used - 0.02 <= counted <= used + stolen + 0.02, f"{states}, {stolen} s are stolen"
     assert now.waited[live.a.slot][IDLE] / SECOND < 0.05
     check_sum(now, live.a)
 
@@ -195,7 +195,7 @@ def test_a_thread_that_is_moved_while_it_runs_goes_on_in_the_new_cgroup(live: Li
     assert now.threads[live.b.slot] == 1
     for subject in (live.a, live.b):
         states = {state.name: spent(now, subject, state) for state in State}
-        assert states["RUN"] == pytest.approx(0.3, abs=0.05), states
+        assert states["RUN"] == pytest.approx(0.3, abs=0.05), f"{states}"
         check_sum(now, subject)
 
 
