@@ -58,9 +58,12 @@ WORKERS ?= 2
 tests: $(DEV) ## pytest without the slow ones, in 2 processes (WORKERS=4; ARGS="-m slow" for the slow ones)
 	@# the compiler's half minute comes once, before tests that wait for an analyzer
 	-@$(BIN)/python -m reveal_analyzer.kernels.selftest
-	@# the tests of a file share costly fixtures, so they run in the same process
-	@$(BIN)/pytest $(or $(ARGS),-m "not slow and not alone" -n $(WORKERS) --dist loadfile --durations=12)
-	@$(if $(ARGS),,$(BIN)/pytest -m "alone and not slow")
+	@# the tests of a file share costly fixtures, so they run in the same process; the second pass
+	@# runs what needs the machine for itself, also after a failure in the first one
+	@$(if $(ARGS),$(BIN)/pytest $(ARGS),failed=0; \
+	$(BIN)/pytest -m "not slow and not alone" -n $(WORKERS) --dist loadfile --durations=12 || failed=1; \
+	$(BIN)/pytest -m "alone and not slow" || failed=1; \
+	exit $$failed)
 
 assets: $(DEV) ## build etcd, kube-apiserver, kubectl, helm from Go modules, once (minutes)
 	@PYTHONPATH=e2e $(BIN)/python -m cluster build
