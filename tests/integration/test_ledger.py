@@ -180,7 +180,10 @@ def test_what_interrupts_the_programs_is_not_their_cost(live: Live) -> None:
     assert 0 < now.cost <= runs * longest_ns
 
 
-def test_a_thread_that_is_moved_while_it_runs_goes_on_in_the_new_cgroup(live: Live) -> None:
+@pytest.mark.parametrize("cpu", [0, max(os.sched_getaffinity(0))])
+def test_a_thread_that_is_moved_while_it_runs_goes_on_in_the_new_cgroup(
+    live: Live, cpu: int
+) -> None:
     """It may run for long before it is switched out, or sleep for ever from then on."""
     code = (
         "import time\nwhile time.process_time() < .3: pass\n"
@@ -188,7 +191,7 @@ def test_a_thread_that_is_moved_while_it_runs_goes_on_in_the_new_cgroup(live: Li
         "    open(folder + '/cgroup.procs', 'w').write('0')\n"
         "while time.process_time() < .6: pass\ntime.sleep(100)"
     )
-    live.a.start(sys.executable, "-S", "-c", code)
+    live.a.start(sys.executable, "-S", "-c", code, cpu=cpu)
     wait_until(lambda: spent(live.read(), live.b, State.SLEEP) > 0.02)
     now = live.read()
     assert now.threads[live.a.slot] == 0

@@ -39,6 +39,7 @@ struct cfs_rq {
     int throttle_count;
 };
 struct sched_entity {
+    __u64 sum_exec_runtime;
     struct cfs_rq *cfs_rq;
 };
 struct thread_info {

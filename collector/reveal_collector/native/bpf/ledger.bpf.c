@@ -54,6 +54,7 @@ struct {
 
 struct thread {
     __u64 key, since;
+    __u64 executed; /* CPU time by the kernel's account, at its last switch */
     __u32 state, slot, busy; /* what `state` was entered with */
     __u32 cpu;               /* whose run queue it waits in */
     __u32 alive;             /* slot + 1 that it counts as a thread of */
@@ -333,7 +334,7 @@ static __always_inline struct thread *thread_of(struct task_struct *p)
     struct thread *t = bpf_task_storage_get(&threads, p, 0, 0);
     if (t)
         return t;
-    struct thread fresh = {.state = L_NONE};
+    struct thread fresh = {.state = L_NONE, .executed = p->se.sum_exec_runtime};
     return bpf_task_storage_get(&threads, p, &fresh, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
@@ -441,24 +442,33 @@ static __always_inline void note_wait(struct ledger_cpu *c, struct thread *t, __
     }
 }
 
-/* Some kernels do not report that a CPU leaves idle.  The thread that runs here then counts as
- * waiting: let it run since it was woken. */
-static __always_inline void catch_up(struct ledger_cpu *c, struct task_struct *p)
+/* Some kernels do not report each switch, above all not that a CPU leaves idle.  A thread that runs
+ * here then counts as waiting or sleeping still.  Let it run for as long as the kernel says that it
+ * has: its account of a thread is exact at a switch, and in an interrupt as of the last tick. */
+static __always_inline void catch_up(struct ledger_cpu *c, struct task_struct *p, __u64 now,
+                                     int switches)
 {
     if (c->pid == p->pid)
         return;
     c->missed++;
-    if (p->flags & PF_KTHREAD || c->slot != SLOT_IDLE)
+    if (p->flags & PF_KTHREAD)
         return;
     struct thread *t = bpf_task_storage_get(&threads, p, 0, 0);
-    if (!t || t->state != L_WAIT || t->cpu != bpf_get_smp_processor_id())
+    if (!t)
         return;
-    __u64 since = t->since > c->last ? t->since : c->last;
+    __u64 since = now - (p->se.sum_exec_runtime - t->executed);
+    if (!switches && c->slot == SLOT_IDLE && t->state == L_WAIT)
+        since = t->since; /* nobody else was running */
+    if (since < c->last || since > now)
+        since = c->last;
     split_waits(c, since - c->last);
+    if (c->pid)
+        c->base[c->slot & (LEDGER_SLOTS - 1)][c->stalled ? L_RECLAIM : L_RUN] += since - c->last;
+    c->stalled = 0;
     c->last = since;
     c->pid = p->pid;
-    note_wait(c, t, since);
-    look_up(p, t);
+    if (t->state == L_WAIT)
+        note_wait(c, t, since);
     c->slot = t->next_slot;
     c->busy = t->next_busy;
     move(c, t, L_NONE, t->cpu, since);
@@ -480,6 +490,7 @@ static __always_inline void switch_out(struct ledger_cpu *c, struct task_struct 
 
     if (!t)
         return;
+    t->executed = p->se.sum_exec_runtime;
     look_up(p, t); /* it ran when the programs were attached, or was moved while it ran */
     if (c->slot == SLOT_OTHER) {
         add_unnamed(t->key, ran);
@@ -509,7 +520,7 @@ int BPF_PROG(on_switch, _Bool preempted, struct task_struct *prev, struct task_s
         return 0;
     begin(c);
     c->switches++;
-    catch_up(c, prev);
+    catch_up(c, prev, now, 1);
     __u64 ran = c->last ? now - c->last : 0;
     split_waits(c, ran);
     c->last = now;
@@ -535,6 +546,7 @@ int BPF_PROG(on_switch, _Bool preempted, struct task_struct *prev, struct task_s
             slot = t->next_slot;
             busy = t->next_busy;
             note_cpus(next, t);
+            t->executed = next->se.sum_exec_runtime;
             move(c, t, L_NONE, cpu, now);
         }
     }
@@ -646,12 +658,13 @@ int BPF_PROG(on_irq, unsigned int vector)
 
     if (!c)
         return 0;
-    if (c->slot == SLOT_IDLE && p->pid) {
+    __u64 now = bpf_ktime_get_ns();
+    if (c->pid != p->pid && !(p->flags & PF_KTHREAD)) {
         begin_atomic(c);
-        catch_up(c, p);
+        catch_up(c, p, now, 0);
         end_atomic(c);
     }
-    c->irq_since = bpf_ktime_get_ns();
+    c->irq_since = now;
     return 0;
 }
 
@@ -786,7 +799,7 @@ int BPF_PROG(on_attach, struct cgroup *to, const char *path, struct task_struct 
         return 0;
     }
     begin(c);
-    catch_up(c, p);
+    catch_up(c, p, bpf_ktime_get_ns(), 0);
     if (c->pid == p->pid && c->slot != SLOT_IDLE)
         change_subject(c, p, t);
     end(c);
