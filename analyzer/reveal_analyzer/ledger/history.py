@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 
 from reveal_analyzer.arrays import Floats
 from reveal_analyzer.ledger.accounts import COLUMNS, Accounts, LedgerLayout
+from reveal_analyzer.state.tree import StateError, StateTree, array, finite_array, texts
 from reveal_contract import ledger
 from reveal_contract.ledger import Pair
 from reveal_contract.time_units import NS_PER_SECOND
@@ -19,6 +21,7 @@ _SPAN_S = 10  # of a period
 _PERIODS = 6
 _LEAST_PERIODS = 3  # in which a known subject was there
 _SAME = 1.25  # times what it ran before, a subject runs as before
+_ABSENT = -1.0  # the saved time of a subject that was not there in a period
 SLACK = 0.05 * NS_PER_SECOND  # a second: less is no growth
 
 
@@ -29,6 +32,10 @@ class _Period(NamedTuple):
     interrupted: Mapping[str, float]
     taken: Mapping[Pair, float]
 
+    def times_of(self, subject: str) -> tuple[float, float]:
+        """Return what a subject ran and lost to interrupts, ``_ABSENT`` if it was not there."""
+        return self.run.get(subject, _ABSENT), self.interrupted.get(subject, _ABSENT)
+
 
 class LedgerHistory:
     """The periods of the last minute of one node."""
@@ -36,6 +43,33 @@ class LedgerHistory:
     def __init__(self) -> None:
         self._periods: deque[_Period] = deque(maxlen=_PERIODS)
         self._sums = _Sums()
+
+    def save(self) -> StateTree:
+        """Return the whole periods, with each name once."""
+        periods = self._periods
+        pairs = list(dict.fromkeys(pair for period in periods for pair in period.taken))
+        names = list(dict.fromkeys([*(n for each in periods for n in each.run), *chain(*pairs)]))
+        rows = {name: row for row, name in enumerate(names)}
+        times = [[each.times_of(name) for name in names] for each in periods]
+        taken = [[each.taken.get(pair, 0.0) for pair in pairs] for each in periods]
+        return {
+            "names": names,
+            "times": np.array(times, np.float32).reshape(len(periods), len(names), 2),
+            "pairs": np.array([[rows[n] for n in pair] for pair in pairs], np.int16).reshape(-1, 2),
+            "taken": np.array(taken, np.float32).reshape(len(periods), len(pairs)),
+        }
+
+    def restore(self, tree: StateTree) -> None:
+        """Continue with the periods of ``save``; raises ``StateError``."""
+        names = texts(tree, "names")
+        times = finite_array(tree, "times", np.float32, (None, len(names), 2))
+        pairs = array(tree, "pairs", np.int64, (None, 2))
+        taken = finite_array(tree, "taken", np.float32, (len(times), len(pairs)))
+        if ((pairs < 0) | (pairs >= len(names))).any():
+            raise StateError("'pairs' has an index that no name has")
+        named = [Pair(names[victim], names[culprit]) for victim, culprit in pairs.tolist()]
+        periods = zip(times.tolist(), taken.tolist(), strict=True)
+        self._periods = deque((_period(names, t, named, k) for t, k in periods), maxlen=_PERIODS)
 
     def add(self, accounts: Accounts) -> None:
         """Add a second in which the ledger was read."""
@@ -71,6 +105,21 @@ class LedgerHistory:
             return True
         ran = self.most_ran(accounts.layout.subjects[subject])
         return bool(accounts.times[subject, _RUN] > _SAME * ran + SLACK)
+
+
+def _period(
+    names: Sequence[str],
+    times: Sequence[Sequence[float]],
+    pairs: Sequence[Pair],
+    taken: Sequence[float],
+) -> _Period:
+    """Return the period of saved times, by name and by pair."""
+    present = {name: each for name, each in zip(names, times, strict=True) if each[0] != _ABSENT}
+    return _Period(
+        {name: run for name, (run, _) in present.items()},
+        {name: interrupted for name, (_, interrupted) in present.items()},
+        {pair: time for pair, time in zip(pairs, taken, strict=True) if time > 0.0},
+    )
 
 
 class _Sums:

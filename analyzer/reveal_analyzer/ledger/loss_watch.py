@@ -53,12 +53,14 @@ class LossWatch:
         self.harmless_parts: frozenset[str] = frozenset()
 
     def save(self) -> StateTree:
-        """Return the newcomers that take time; the rest is found again in seconds."""
-        return {"newcomers": self._newcomers.save()}
+        """Return what was before, and the newcomers; the rest is found again in seconds."""
+        return {"newcomers": self._newcomers.save(), "history": self._history.save()}
 
     def restore(self, tree: StateTree) -> None:
         """Continue with what ``save`` returned; raises ``StateError``."""
         self._newcomers.restore(section(tree, "newcomers"))
+        if "history" in tree:  # an earlier version did not save it
+            self._history.restore(section(tree, "history"))
 
     def match(self, accounts: Accounts, cpus: int, start_ns: int) -> Matches:
         """Return the culprits of this second as signatures: those that last, and all."""

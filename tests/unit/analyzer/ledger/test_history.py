@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from reveal_analyzer.ledger.history import LedgerHistory
+from reveal_analyzer.state.tree import StateError, StateTree
 from reveal_contract import ledger
 from reveal_contract.ledger import Pair
 from support.ledger_node import Times, accounts_of
@@ -49,3 +51,36 @@ def test_who_was_never_there_ran_nothing() -> None:
     history = history_of(*[BOTH] * 30)
     assert (history.most_ran("/new"), history.most_interrupted("/new")) == (0.0, 0.0)
     assert not history.knows("/new")
+
+
+def restored(tree: StateTree) -> LedgerHistory:
+    history = LedgerHistory()
+    history.restore(tree)
+    return history
+
+
+def test_a_saved_history_goes_on() -> None:
+    """A subject that was away in a period is not known by it afterwards, either."""
+    alone = {JOB: BOTH[JOB]}
+    saved = history_of(*[BOTH] * 30, *[alone] * 40)
+    history = restored(saved.save())
+    assert history.ready
+    assert history.knows(JOB)
+    assert not history.knows(HOG)
+    assert history.most_ran(HOG) == pytest.approx(saved.most_ran(HOG))
+    assert history.most_interrupted(JOB) == pytest.approx(0.1e9)
+    assert history.most_taken(Pair(JOB, HOG)) == pytest.approx(0.2e9)
+    for _ in range(20):
+        history.add(accounts_of(alone))
+    assert history.most_ran(HOG) == 0.0
+
+
+def test_an_empty_history_is_saved_as_empty() -> None:
+    assert not restored(LedgerHistory().save()).ready
+
+
+def test_a_pair_of_nobody_is_refused() -> None:
+    tree = dict(history_of(*[BOTH] * 10).save())
+    tree["pairs"] = np.array([[0, 9]], np.int16)
+    with pytest.raises(StateError, match="no name"):
+        restored(tree)

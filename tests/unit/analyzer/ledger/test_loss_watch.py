@@ -42,3 +42,12 @@ def test_interrupts_are_harmless_only_where_they_were_measured() -> None:
     assert watch.harmless_parts == {ledger.IRQ}
     watch.match(UNREAD, 2, 31 * NS_PER_SECOND)
     assert watch.harmless_parts == frozenset()
+
+
+def test_who_was_there_is_known_after_a_restart() -> None:
+    watch, restored = LossWatch(loader.load()), LossWatch(loader.load())
+    for second in range(60):
+        watch.match(QUIET, 2, second * NS_PER_SECOND)
+    restored.restore(watch.save())
+    restored.match(QUIET, 2, 60 * NS_PER_SECOND)
+    assert restored.harmless_parts == {ledger.IRQ}
