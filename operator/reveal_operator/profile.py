@@ -1,8 +1,8 @@
 """A RevealProfile as the builders use it, with the defaults of the operator.
 
-docs/reference/api.md describes each field.  The schema in ``crds/`` sets defaults before the
-operator sees an object.  The same defaults are here, because an object that was stored under an
-older schema has no newer fields; a test compares the two.
+docs/reference/api-revealprofile.md describes each field.  The schema in ``crds/`` sets defaults
+before the operator sees an object.  The same defaults are here, because an object that was stored
+under an older schema has no newer fields; a test compares the two.
 """
 
 from __future__ import annotations

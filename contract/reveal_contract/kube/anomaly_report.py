@@ -1,5 +1,6 @@
-"""A finding as an AnomalyReport: pure; ``docs/reference/api.md`` describes each field.
+"""A finding as an AnomalyReport: pure.
 
+``docs/reference/api-anomalyreport.md`` describes each field.
 A ``Report`` holds the typed finding.  It becomes plain objects only where it is written to the
 API, and objects of the API become reports in ``report_parser``.
 """
