@@ -355,6 +355,41 @@ def test_reads_of_a_disk_are_requests_of_the_reader(live: Live, tmp_path: Path) 
     check_sum(now, live.a)
 
 
+@pytest.fixture
+def second_disk(tmp_path: Path) -> Iterator[str]:
+    """Return a block device on a file, which is a disk of its own to the kernel."""
+    file = tmp_path / "disk"
+    file.write_bytes(bytes(8 << 20))
+    started = subprocess.run(
+        ["losetup", "--find", "--show", file], capture_output=True, text=True, check=False
+    )
+    if started.returncode:
+        pytest.skip(f"no loop device: {started.stderr.strip()}")
+    yield started.stdout.strip()
+    subprocess.run(["losetup", "--detach", started.stdout.strip()], check=True)
+
+
+@pytest.mark.skipif(shutil.which("losetup") is None, reason="needs losetup")
+def test_requests_count_for_their_disk(live: Live, tmp_path: Path, second_disk: str) -> None:
+    """Subject A writes to the first disk and B reads from another one; neither uses both."""
+    write = ("/bin/dd", "if=/dev/zero", f"of={tmp_path / 'file'}", "bs=256k", "count=40")
+    assert live.a.start(*write, "oflag=direct", "status=none").wait(60) == 0
+    read = ("/bin/dd", f"if={second_disk}", "of=/dev/null", "bs=64k", "iflag=direct")
+    assert live.b.start(*read, "status=none").wait(60) == 0
+    now = live.read()
+    used = [
+        {disk for disk, time in enumerate(now.disks[subject.slot]) if time}
+        for subject in (live.a, live.b)
+    ]
+    if not used[0]:
+        pytest.skip("the file is on no disk that requests wait for")
+    assert not used[0] & used[1]
+    for subject in (live.a, live.b):
+        assert sum(now.disks[subject.slot]) / SECOND == pytest.approx(
+            spent(now, subject, State.DISK), rel=1e-9
+        )
+
+
 def test_closing_detaches_everything() -> None:
     before = bpf_descriptors()
     started = Live()

@@ -9,6 +9,7 @@ from typing import Any
 from reveal_collector import native
 from reveal_collector.ledger.programs import (
     BUSY,
+    DISKS,
     SLOTS,
     STATES,
     WAITS,
@@ -44,6 +45,8 @@ class Cpu(Structure):
         ("n", c_int32 * STATES * SLOTS),
         ("base", c_int64 * STATES * SLOTS),
         ("waits", c_uint32 * WAITS * SLOTS),
+        ("requests", c_int32 * DISKS * SLOTS),
+        ("requests_base", c_int64 * DISKS * SLOTS),
     )
     begun: int
     ended: int
@@ -89,11 +92,20 @@ def totals(
     waited: Mapping[tuple[int, int], int] | None = None,
     threads: Mapping[int, int] | None = None,
     cpus: Mapping[int, int] | None = None,
+    disks: Mapping[tuple[int, int], int] | None = None,
 ) -> Totals:
-    """Return totals with these times in ns: by slot and state, and by victim and culprit."""
+    """Return totals with these times in ns: by slot and state, by victim and culprit, by disk.
+
+    Without ``disks`` all requests are on one.
+    """
     result = Totals(now=now)
     for (slot, state), time in (spent or {}).items():
         result.spent[slot][state] = time
+        if state is State.DISK and disks is None:
+            result.disks[slot][0] = time
+    for (slot, disk), time in (disks or {}).items():
+        result.disks[slot][disk] = time
+        result.spent[slot][State.DISK] += time
     for (victim, culprit), time in (waited or {}).items():
         result.waited[victim][culprit] = time
     for slot, count in (threads or {}).items():

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from operator import sub
 
 from reveal_collector.ledger.cpu_waits import CpuTimes, CpuWaits, split_waits
+from reveal_collector.ledger.disk_waits import DiskUse
 from reveal_collector.ledger.programs import (
     SLOT_FIRST,
     SLOT_IDLE,
@@ -29,7 +30,6 @@ _DESIRED = (
     State.RUN, State.RECLAIM, State.IRQ, State.WAIT, State.THROTTLED, State.IO, State.MEMORY,
     State.LOCKED, State.STOPPED,
 )  # fmt: skip
-_LEAST_DISK_NS = 100_000  # requests under way for less do not say whose the disk is
 _LEEWAY = 64  # threads that may have come and gone between two readings
 
 Names = tuple[str, str]
@@ -53,12 +53,13 @@ class Interval:
         }
         self._width = 1 + max(self._culprits)
         self._all_ran = sum(self._ran(slot) for slot in everybody)
-        self._disk = {
-            slot.name: used
-            for slot in everybody
-            if (used := self._spent[slot.number][State.DISK]) > 0
-        }
-        self._all_disk = sum(self._disk.values())
+        self._disks = DiskUse(
+            {
+                slot.name: [max(0, step) for step in self._disk_steps(slot)]
+                for slot in everybody
+                if self._spent[slot.number][State.DISK] > 0
+            }
+        )
 
     @property
     def is_plausible(self) -> bool:
@@ -86,7 +87,8 @@ class Interval:
         spent = self._spent[slot.number]
         waits = map(sub, self._now.waits[slot.number], self._before.waits[slot.number])
         cpu = self._cpu_waits(slot)
-        io_others = round(spent[State.IO] * (1 - self._disk_share(slot.name)))
+        io = spent[State.IO]
+        io_others = round(io * (1 - self._disks.shares(slot.name).get(slot.name, 0.0))) if io else 0
         return [
             spent[State.RUN],
             spent[State.WAIT] - cpu.own - cpu.idle,
@@ -94,7 +96,7 @@ class Interval:
             cpu.idle,
             spent[State.THROTTLED],
             io_others,
-            spent[State.IO] - io_others,
+            io - io_others,
             spent[State.MEMORY] + spent[State.RECLAIM],
             spent[State.IRQ],
             spent[State.LOCKED],
@@ -117,15 +119,16 @@ class Interval:
             if index in self._culprits
         }
         io = self._spent[victim.number][State.IO]
-        disk = self._lost_disk(io) if io > 0 and self._all_disk >= _LEAST_DISK_NS else {}
+        shares = self._disks.shares(victim.name) if io > 0 else {}
+        disk = {name: round(share * io) for name, share in shares.items()}
         return {
             (victim.name, name): (cpu.get(name, 0), disk.get(name, 0))
             for name in cpu.keys() | disk.keys()
             if name != victim.name
         }
 
-    def _lost_disk(self, io: int) -> dict[str, int]:
-        return {name: round(self._disk_share(name) * io) for name in self._disk}
+    def _disk_steps(self, slot: Slot) -> Iterator[int]:
+        return map(sub, self._now.disks[slot.number], self._before.disks[slot.number])
 
     def _cpu_waits(self, slot: Slot) -> CpuWaits:
         known = self._waits.get(slot.number)
@@ -158,9 +161,3 @@ class Interval:
     def _ran(self, slot: Slot) -> int:
         spent = self._spent[slot.number]
         return spent[State.RUN] + spent[State.RECLAIM] + spent[State.IRQ]
-
-    def _disk_share(self, name: str) -> float:
-        """Return the share of a subject in the requests under way; 1 where there are too few."""
-        if self._all_disk < _LEAST_DISK_NS:
-            return 1.0
-        return self._disk.get(name, 0) / self._all_disk

@@ -11,7 +11,7 @@ from ctypes import Structure, byref, c_char_p, c_int32, c_int64, c_uint32, c_uin
 from enum import IntEnum
 from typing import Any
 
-SLOTS, BUSY, STATES, WAITS = 256, 64, 16, 4
+SLOTS, BUSY, STATES, WAITS, DISKS = 256, 64, 16, 4, 8
 SLOT_OTHER, SLOT_KERNEL, SLOT_IDLE, SLOT_FIRST = range(4)
 KEY_BLKIO, KEY_GROUP, KEY_SESSION = 1 << 60, 2 << 60, 3 << 60
 UNNAMED = 1024
@@ -66,6 +66,7 @@ class Totals(Structure):
         ("waited", c_int64 * BUSY * BUSY),
         ("waits", c_int64 * WAITS * SLOTS),
         ("cpus", c_int64 * SLOTS),
+        ("disks", c_int64 * DISKS * SLOTS),
     )
     now: int
     switches: int
@@ -77,6 +78,7 @@ class Totals(Structure):
     waited: Any
     waits: Any
     cpus: Any  # that each subject may use; 0 if none of its threads ran
+    disks: Any  # requests under way by slot and disk, in the order of the first request
 
 
 _SIGNATURES: Mapping[str, tuple[Any, ...]] = {

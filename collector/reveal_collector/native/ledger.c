@@ -14,6 +14,7 @@ struct ledger_totals {
     int64_t waited[LEDGER_BUSY][LEDGER_BUSY]; /* ns, [victim][culprit] */
     int64_t waits[LEDGER_SLOTS][LEDGER_WAITS];
     int64_t cpus[LEDGER_SLOTS]; /* that each subject may use; 0 if none of its threads ran */
+    int64_t disks[LEDGER_SLOTS][LEDGER_DISKS]; /* ns, requests under way */
 };
 
 struct reveal_ledger {
@@ -47,6 +48,8 @@ static void copy_used(struct ledger_cpu *to, const struct ledger_cpu *from,
     memcpy(to->n, from->n, slots * sizeof *to->n);
     memcpy(to->base, from->base, slots * sizeof *to->base);
     memcpy(to->waits, from->waits, slots * sizeof *to->waits);
+    memcpy(to->requests, from->requests, slots * sizeof *to->requests);
+    memcpy(to->requests_base, from->requests_base, slots * sizeof *to->requests_base);
 }
 
 /* Copy a CPU's part while no change of it is under way; 0 if that never was. */
@@ -64,15 +67,24 @@ static int copy(struct ledger_cpu *to, const struct ledger_cpu *from,
     return 0;
 }
 
+/* The time of a pair of `n` and `base` until now, modulo 2^64: only the sum of all CPUs has a
+ * meaning. */
+static int64_t plus(int64_t sum, int64_t base, int32_t n, int64_t now)
+{
+    return (int64_t)((uint64_t)sum + (uint64_t)base + (uint64_t)n * (uint64_t)now);
+}
+
 static void add(struct ledger_totals *sum, const struct ledger_cpu *cpu, int64_t now,
                 const struct ledger_extent *used)
 {
     for (int slot = 0; slot < used->slots; slot++) {
         int64_t *spent = sum->spent[slot];
         for (int state = 0; state < LEDGER_STATES; state++)
-            /* modulo 2^64: only the sum over all CPUs has a meaning */
-            spent[state] = (int64_t)((uint64_t)spent[state] + (uint64_t)cpu->base[slot][state] +
-                                     (uint64_t)cpu->n[slot][state] * (uint64_t)now);
+            spent[state] = plus(spent[state], cpu->base[slot][state], cpu->n[slot][state], now);
+        int64_t *disks = sum->disks[slot];
+        for (int disk = 0; disk < LEDGER_DISKS; disk++)
+            disks[disk] = plus(disks[disk], cpu->requests_base[slot][disk],
+                               cpu->requests[slot][disk], now);
         sum->threads[slot] += cpu->n[slot][L_ALIVE];
         for (int i = 0; i < LEDGER_WAITS; i++)
             sum->waits[slot][i] += cpu->waits[slot][i];

@@ -41,7 +41,7 @@ ROWS: tuple[Metric, ...] = (
           "Time that threads of this subject were kept from a CPU by the subject's own quota."),
     _part("io_others", "sched_switch in_iowait, block_rq_issue",
           "Time that threads of this subject waited for storage, times the share of other "
-          "subjects in the requests under way.", Subsystem.STORAGE),
+          "subjects in the requests under way on its disks.", Subsystem.STORAGE),
     _part("io_own", "sched_switch in_iowait, block_rq_issue",
           "The rest of the time that threads of this subject waited for storage.",
           Subsystem.STORAGE),
@@ -74,7 +74,7 @@ ROWS: tuple[Metric, ...] = (
          "Time that the first subject waited for a CPU because the second one ran.", Scope.PAIR),
     _row("lost_disk", "ns", "block_rq_issue",
          "Time that the first subject waited for storage, times the share of the second one in "
-         "the requests under way.", Scope.PAIR, Subsystem.STORAGE),
+         "the requests under way on the disks of the first.", Scope.PAIR, Subsystem.STORAGE),
     _row("tier", "tier", "schedstat, taskstats, bpf(2)",
          "What the ledger is read from: 0 schedstat, 1 taskstats, 3 BPF.", Scope.NODE,
          kind=Kind.STATE),

@@ -71,7 +71,9 @@ struct blkcg_gq {
 struct bio {
     struct blkcg_gq *bi_blkg;
 };
+struct request_queue;
 struct request {
+    struct request_queue *q;
     unsigned int __data_len;
     struct bio *bio;
 };

@@ -68,12 +68,22 @@ struct {
     __type(value, struct thread);
 } threads SEC(".maps");
 
+/* Slot and disk (in the upper half) of the requests under way. */
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, 8192);
     __type(key, __u64);
     __type(value, __u32);
 } requests SEC(".maps");
+
+/* Index of each disk by its queue: paths of one disk may have no device number. */
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, LEDGER_DISKS);
+    __type(key, __u64);
+    __type(value, __u32);
+} disks SEC(".maps");
+__u32 known_disks;
 
 struct ledger_settings settings;
 struct ledger_runnable runnable[LEDGER_SLOTS];
@@ -705,18 +715,49 @@ static __always_inline __u32 slot_of_request(struct request *rq)
     return t ? t->next_slot & (LEDGER_SLOTS - 1) : SLOT_OTHER;
 }
 
+static __always_inline __u32 disk_of(struct request *rq)
+{
+    __u64 queue = (__u64)rq->q;
+    __u32 *found = bpf_map_lookup_elem(&disks, &queue);
+
+    if (found)
+        return *found;
+    if (known_disks >= LEDGER_DISKS - 1)
+        return LEDGER_DISKS - 1;
+    /* two CPUs may do this at a time: then an index stays unused */
+    __u32 index = __sync_fetch_and_add(&known_disks, 1);
+    if (index >= LEDGER_DISKS - 1)
+        return LEDGER_DISKS - 1;
+    bpf_map_update_elem(&disks, &queue, &index, BPF_NOEXIST);
+    found = bpf_map_lookup_elem(&disks, &queue);
+    return found ? *found : LEDGER_DISKS - 1;
+}
+
+/* A request of a slot begins (+1) or ends (-1) on a disk. */
+static __always_inline void count_request(struct ledger_cpu *c, __u32 owner, __s32 change)
+{
+    __u32 slot = owner & (LEDGER_SLOTS - 1), disk = owner >> 16 & (LEDGER_DISKS - 1);
+    __u64 now = bpf_ktime_get_ns();
+
+    begin_atomic(c);
+    if (change > 0)
+        enter(c, slot, L_DISK, now);
+    else
+        leave(c, slot, L_DISK, now);
+    __sync_fetch_and_add(&c->requests[slot][disk], change);
+    __sync_fetch_and_add(&c->requests_base[slot][disk], change > 0 ? -now : now);
+    end_atomic(c);
+}
+
 SEC("tp_btf/block_rq_issue")
 int BPF_PROG(on_issue, struct request *rq)
 {
     struct ledger_cpu *c = this_cpu();
     __u64 key = (__u64)rq;
-    __u32 slot = slot_of_request(rq);
+    __u32 owner = slot_of_request(rq) | disk_of(rq) << 16;
 
-    if (!c || bpf_map_update_elem(&requests, &key, &slot, BPF_NOEXIST))
-        return 0;
-    begin_atomic(c);
-    enter(c, slot, L_DISK, bpf_ktime_get_ns());
-    end_atomic(c);
+    if (c && !bpf_map_update_elem(&requests, &key, &owner, BPF_NOEXIST))
+        count_request(c, owner, 1);
     return 0;
 }
 
@@ -725,16 +766,13 @@ int BPF_PROG(on_complete, struct request *rq, __u8 error, unsigned int bytes)
 {
     struct ledger_cpu *c = this_cpu();
     __u64 key = (__u64)rq;
-    __u32 *slot = bpf_map_lookup_elem(&requests, &key);
+    __u32 *found = bpf_map_lookup_elem(&requests, &key);
 
-    if (!slot || !c || bytes < rq->__data_len)
+    if (!found || !c || bytes < rq->__data_len)
         return 0;
-    __u32 owner = *slot;
-    if (bpf_map_delete_elem(&requests, &key))
-        return 0;
-    begin_atomic(c);
-    leave(c, owner, L_DISK, bpf_ktime_get_ns());
-    end_atomic(c);
+    __u32 owner = *found;
+    if (!bpf_map_delete_elem(&requests, &key))
+        count_request(c, owner, -1);
     return 0;
 }
 

@@ -23,6 +23,7 @@ typedef __s32 ledger_s32;
 /* Slots count the states of a subject.  Those of busy subjects also have an index of the matrix:
  * who waited while who ran; the waits of all others are in its first row and column. */
 enum { LEDGER_SLOTS = 256, LEDGER_BUSY = 64, LEDGER_STATES = 16, LEDGER_WAITS = 4 };
+enum { LEDGER_DISKS = 8 }; /* in the order of their first request; the last is all others */
 enum { SLOT_OTHER, SLOT_KERNEL, SLOT_IDLE, SLOT_FIRST }; /* indices of the matrix as well */
 
 enum ledger_state {
@@ -56,6 +57,8 @@ struct ledger_cpu {
     ledger_s32 n[LEDGER_SLOTS][LEDGER_STATES];
     ledger_s64 base[LEDGER_SLOTS][LEDGER_STATES];
     ledger_u32 waits[LEDGER_SLOTS][LEDGER_WAITS]; /* all, from 1, 10 and 100 ms on */
+    ledger_s32 requests[LEDGER_SLOTS][LEDGER_DISKS]; /* L_DISK by disk: `n` and `base` */
+    ledger_s64 requests_base[LEDGER_SLOTS][LEDGER_DISKS];
 };
 
 /* The threads of a slot that run or wait, on all CPUs.  Each has a cache line of its own. */

@@ -79,6 +79,15 @@ def test_waits_for_storage_are_split_by_whose_requests_are_under_way() -> None:
     }
 
 
+def test_a_neighbor_on_another_disk_takes_nothing() -> None:
+    spent = {(3, State.IO): SECOND // 2}
+    disks = {(3, 0): SECOND // 4, (4, 1): SECOND, (KERNEL, 0): SECOND // 4}
+    found = interval(totals(spent=spent, disks=disks))
+    assert counters_of(found, JOB)[ledger.IO_OTHERS] == SECOND // 4
+    assert counters_of(found, HOG)[ledger.DISK] == SECOND
+    assert found.pairs(JOB) == {("job", "kernel"): (0, SECOND // 4)}
+
+
 def test_without_requests_under_way_waits_for_storage_are_nobody_elses() -> None:
     found = interval(totals(spent={(3, State.IO): SECOND}))
     assert counters_of(found, JOB)[ledger.IO_OWN] == SECOND

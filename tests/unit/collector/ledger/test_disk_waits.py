@@ -1,0 +1,49 @@
+"""Whose requests a wait for storage is behind, on hosts with one disk and with several."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reveal_collector.ledger.disk_waits import DiskUse
+
+MS = 1_000_000
+USES = st.lists(st.integers(0, 10**12), min_size=3, max_size=3)
+
+
+def test_who_keeps_another_disk_busy_takes_nothing() -> None:
+    use = DiskUse({"job": [200 * MS, 0], "hog": [0, 900 * MS]})
+    assert use.shares("job") == {"job": 1.0}
+    assert use.shares("hog") == {"hog": 1.0}
+
+
+def test_each_disk_counts_by_the_requests_of_who_waits() -> None:
+    """A quarter of the job's requests are on the disk that the hog uses by nine parts of ten."""
+    use = DiskUse({"job": [300 * MS, 100 * MS], "hog": [0, 900 * MS]})
+    assert use.shares("job") == pytest.approx({"job": 0.775, "hog": 0.225})
+
+
+def test_without_requests_of_its_own_it_waits_for_all_disks() -> None:
+    use = DiskUse({"a": [300 * MS, 0], "b": [0, 100 * MS]})
+    assert use.shares("job") == pytest.approx({"a": 0.75, "b": 0.25})
+
+
+def test_too_few_requests_are_nobody_elses() -> None:
+    assert DiskUse({"hog": [90_000, 0]}).shares("job") == {"job": 1.0}
+    assert DiskUse({}).shares("job") == {"job": 1.0}
+
+
+@given(requests=st.dictionaries(st.sampled_from("abcd"), USES))
+def test_shares_add_up(requests: dict[str, list[int]]) -> None:
+    use = DiskUse(requests)
+    for name in "abcde":
+        assert sum(use.shares(name).values()) == pytest.approx(1.0)
+
+
+@given(requests=st.dictionaries(st.sampled_from("abcd"), st.integers(MS, 10**12), min_size=1))
+def test_on_one_disk_shares_are_those_of_the_requests(requests: dict[str, int]) -> None:
+    use = DiskUse({name: [0, time] for name, time in requests.items()})
+    everybody = sum(requests.values())
+    for name in "abcde":
+        assert use.shares(name) == pytest.approx({n: t / everybody for n, t in requests.items()})
