@@ -31,7 +31,7 @@ from reveal_collector.subjects.pods.names import (
     with_parents,
     with_unique_instances,
 )
-from reveal_collector.subjects.pods.podlist import NoPods, PodSource
+from reveal_collector.subjects.pods.podlist import NoPods, PodIndex, PodSource
 from reveal_collector.subjects.stable_selection import CpuRates, StableSelection
 from reveal_collector.subjects.subject_table import updated_identities
 from reveal_contract.subjects import Identity, SubjectKind
@@ -44,6 +44,7 @@ _ENDING_S = 3.0  # a subject that ended still delivers its last increase for so 
 _NEWBORN_S = 3.0  # for so long, everything that a new subject ever used is its first increase
 _RESCAN_S = 30.0
 _RESCAN_WITHOUT_WATCH_S = 5.0
+_POD_LIST_S = 10.0  # a pod that is named by its uid first is another subject afterwards
 _SETTLE_S, _MIN_WALK_INTERVAL_S = 0.05, 0.5
 _WALK_INTERVAL_FACTOR = 20  # a walk may take at most 1/20 of the time
 _MARGIN = 0.02  # CPUs that a subject must use more than another to replace it
@@ -148,6 +149,7 @@ class SubjectTracker:
         self._first_present: dict[tuple[str, int], float] = {}
         self._newborn: set[tuple[str, int]] = set()
         self._walked = self._measured = False
+        self._started = 0.0
         self.walking_since_ns = 0  # monotonic, of the walk under way; 0 between two
         self._users = 0
         self._wake = -1
@@ -161,7 +163,8 @@ class SubjectTracker:
             self._stopping.clear()
             self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
             self.pods.start(self._wake_thread)
-            self.update(time.monotonic())
+            self._started = time.monotonic()
+            self.update(self._started)
             self._thread = threading.Thread(target=self._run, name="reveal-cgroups", daemon=True)
             self._thread.start()
 
@@ -188,8 +191,16 @@ class SubjectTracker:
         instances = {subject.path: subject.instance for subject in self.current}
         for path in process_cgroups(text):
             for owner in reversed(subject_paths(path, index, self.selection.containers)):
+                if self._awaits_name(owner, index, time.monotonic()):
+                    return None
                 return instances.get(owner.root) or identify(owner, index, 0).instance
         return None
+
+    def _awaits_name(self, owner: SubjectPath, index: PodIndex, now: float) -> bool:
+        """Return whether a pod is to be named by the first list of pods, which is still to come."""
+        if self.pods.is_listed or now - self._started >= _POD_LIST_S:
+            return False
+        return owner.kind is SubjectKind.POD and index.find(owner.uid, owner.container) is None
 
     def unselected(self, instances: Set[str]) -> tuple[Identity, ...]:
         """Return the identities of those candidates that the subject table does not have."""
@@ -286,6 +297,8 @@ class SubjectTracker:
                 continue
             for owner in subject_paths(path, index, self.selection.containers):
                 root = found.get(owner.root)
+                if self._awaits_name(owner, index, now):
+                    continue
                 if root is not None and owner.root not in identities:
                     identities[owner.root] = identify(owner, index, root.inode), owner
         return {
@@ -350,7 +363,10 @@ class SubjectTracker:
             self._update_or_log(watches.walk)
             walked = time.monotonic()
             # Where the kernel refused a watch, changes go unnoticed: walk more often.
-            ready = self._wait(inotify, _RESCAN_S if watches.complete else _RESCAN_WITHOUT_WATCH_S)
+            rescan_s = _RESCAN_S if watches.complete else _RESCAN_WITHOUT_WATCH_S
+            ready = self._wait(
+                inotify, rescan_s if self.pods.is_listed else _RESCAN_WITHOUT_WATCH_S
+            )
             if self._wake in ready:
                 os.eventfd_read(self._wake)
             if ready:

@@ -134,7 +134,7 @@ class ApiPods:
     """
 
     def __init__(self, access: Callable[[], ApiAccess], node: str) -> None:
-        self.health_error = ""
+        self.health_error, self.is_listed = "", False
         self._access, self._node = access, node
         self._table, self._index = PodTable(), PodIndex()
         self._changed: Callable[[], None] = _ignore
@@ -233,6 +233,7 @@ class ApiPods:
 
     def _publish(self) -> None:
         self._index = self._table.index()
+        self.is_listed = True
         self._changed()
 
     def _clear_error(self) -> None:

@@ -23,7 +23,7 @@ class FilePods:
     """The pods of ``node`` in a file; all pods if the file names no nodes."""
 
     def __init__(self, path: Path, node: str) -> None:
-        self.health_error = ""
+        self.health_error, self.is_listed = "", False
         self._path, self._node = path, node
         self._index = PodIndex()
         self._loaded: tuple[int, int, int] | None = None
@@ -61,6 +61,7 @@ class FilePods:
             return
         self._loaded, self.health_error = version, ""
         self._index = PodIndex(pod for pod in pods if pod.node in ("", self._node))
+        self.is_listed = True
         if self._changed is not None:
             self._changed()
 

@@ -53,9 +53,13 @@ class PodIndex:
 
 
 class PodSource(Protocol):
-    """Source of the pods of this node; ``health_error`` says why its list may be outdated."""
+    """Source of the pods of this node; ``health_error`` says why its list may be outdated.
+
+    ``is_listed`` says whether it has had a list since it was created.
+    """
 
     health_error: str
+    is_listed: bool
 
     @property
     def index(self) -> PodIndex: ...
@@ -70,6 +74,7 @@ class NoPods:
     """Source without pods: no Kubernetes, or none requested."""
 
     health_error = ""
+    is_listed = True
     index = PodIndex()
 
     def start(self, changed: Callable[[], None]) -> None:

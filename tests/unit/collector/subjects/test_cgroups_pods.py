@@ -145,6 +145,25 @@ def test_a_pod_nobody_lists_goes_by_its_uid_until_it_is_listed(tmp_path: Path) -
         assert not tracker.current[0].newborn  # its counters did not begin just now
 
 
+@pytest.mark.parametrize(("listed_s", "instance"), [(2.0, "ml/train-0"), (None, "pod:")])
+def test_pods_have_no_name_before_the_first_list_for_a_while(
+    tmp_path: Path, listed_s: float | None, instance: str
+) -> None:
+    """A collector that was restarted continues with the subjects that it had."""
+    tree, layout = Tree(tmp_path), Layout()
+    add_cgroups(tree, layout, [TRAIN])
+    pods = FilePods(tree.root / "pods.json", "n1")
+    tracker = SubjectTracker(hierarchies(tree.roots.cgroup), SubjectSelection(), pods)
+    for second in (0.0, 2.0, 10.0):
+        if second == listed_s:
+            (tree.root / "pods.json").write_text(json.dumps(pod_list(PODS, "n1", layout.runtime)))
+        pods.poll()
+        tracker.update(second)
+        names = [identity.instance for identity in tracker.identities]
+        assert bool(names) is (second >= (listed_s or 10.0))
+    assert [name for name in names if name.startswith(instance)] == names
+
+
 def test_a_pod_recreated_under_its_name_is_another_subject(tmp_path: Path) -> None:
     tree, layout = Tree(tmp_path), Layout()
     add_cgroups(tree, layout, [TRAIN])
