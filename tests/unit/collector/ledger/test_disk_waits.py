@@ -42,7 +42,7 @@ def test_shares_add_up(requests: dict[str, list[int]]) -> None:
 
 
 @given(requests=st.dictionaries(st.sampled_from("abcd"), st.integers(MS, 10**12), min_size=1))
-def test_on_one_disk_shares_are_those_of_the_requests(requests: dict[str, int]) -> None:
+def test_on_a_single_disk_shares_are_those_of_the_requests(requests: dict[str, int]) -> None:
     use = DiskUse({name: [0, time] for name, time in requests.items()})
     everybody = sum(requests.values())
     for name in "abcde":
