@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.table import Column
@@ -29,9 +29,14 @@ _STYLES = {
 
 @dataclass(frozen=True)
 class FindingsTable:
-    """The findings as a table, or as a list of fields where the terminal is narrow."""
+    """The findings as a table, or as a list of fields where the terminal is narrow.
+
+    Times are in ``zone``, or that of this machine; ``from_start``: they are seconds since a start.
+    """
 
     findings: Sequence[Finding]
+    zone: tzinfo | None = None
+    from_start: bool = False
 
     def __rich_console__(self, _: Console, options: ConsoleOptions) -> RenderResult:
         yield self._list() if options.max_width < _TABLE_WIDTH else self._table()
@@ -70,12 +75,13 @@ class FindingsTable:
 
     def _time(self, finding: Finding) -> str:
         """Return onset and length, with the day where the findings are of several days."""
-        days = {_local(finding.first_observed_ns).date() for finding in self.findings}
-        day = f"{_local(finding.first_observed_ns):%d %b} " if len(days) > 1 else ""
-        seconds = (finding.last_observed_ns - finding.first_observed_ns) / 1e9
-        return (
-            f"{day}{local_time(finding.first_observed_ns)} for {format_duration(max(1.0, seconds))}"
-        )
+        first_ns = finding.first_observed_ns
+        lasts = format_duration(max(1.0, (finding.last_observed_ns - first_ns) / 1e9))
+        if self.from_start:
+            return f"{first_ns / 1e9:g} s for {lasts}"
+        days = {_moment(each.first_observed_ns, self.zone).date() for each in self.findings}
+        day = f"{_moment(first_ns, self.zone):%d %b} " if len(days) > 1 else ""
+        return f"{day}{_moment(first_ns, self.zone):%H:%M:%S} for {lasts}"
 
 
 def evidence_text(evidence: Evidence) -> str:
@@ -122,11 +128,11 @@ def claim_text(finding: Finding) -> str:
 
 def local_time(ns: int) -> str:
     """Return the time of day in this machine's zone."""
-    return f"{_local(ns):%H:%M:%S}"
+    return f"{_moment(ns):%H:%M:%S}"
 
 
-def _local(ns: int) -> datetime:
-    return datetime.fromtimestamp(ns // 1_000_000_000).astimezone()
+def _moment(ns: int, zone: tzinfo | None = None) -> datetime:
+    return datetime.fromtimestamp(ns // 1_000_000_000, UTC).astimezone(zone)
 
 
 def _amount(number: str, evidence: Evidence) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC
 from functools import partial
 from pathlib import Path
 
@@ -123,7 +124,9 @@ def _blocks(
     for node, some in findings.items():
         if some:
             title = [f"{node}:"] if len(findings) > 1 else []
-            blocks += [*title, FindingsTable(some), ""]
+            # as the file has them, and ``explain --span`` takes them
+            times = FindingsTable(some, data.clock.zone or UTC, not data.clock.absolute)
+            blocks += [*title, times, ""]
     return [*blocks, _verdict(data, cases, sum(map(len, findings.values())))]
 
 
@@ -141,7 +144,10 @@ def _verdict(data: Dataset, cases: Sequence[ScoredTable], count: int) -> str:
         extent += f"; the first {_samples(learned, table)} are the baseline and have score 0"
     if not count:
         return f"Nothing is abnormal in {format_duration(seconds)}: {extent}."
-    return f"{count} finding{'s' if count > 1 else ''} in {format_duration(seconds)}: {extent}."
+    zone = f" Times are in {data.clock.zone or UTC}." if data.clock.absolute else ""
+    return (
+        f"{count} finding{'s' if count > 1 else ''} in {format_duration(seconds)}: {extent}.{zone}"
+    )
 
 
 def _why_nothing(case: ScoredTable) -> str:

@@ -26,6 +26,8 @@ _CASE = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _FEWEST = 20  # rows; in fewer a level may rise all the time
 _MOSTLY = 0.5  # share of rising steps that makes a counter without such a name
 _ROWS_A_RESET = 500  # a counter is reset no more often
+_ROWS_FOR_A_RESET = 200  # in which a single one is no sign of a level
+_NAMED_RESETS, _NAMED_FALLS = 3, 2
 _BLOCK_BYTES = 64 << 20
 
 
@@ -33,7 +35,8 @@ def find(table: Table) -> set[str]:
     """Return the names of the metrics that are counters.
 
     A counter never falls except to less than half, and rarely (a restart).  It rises most of the
-    time, unless its name shows that it is a counter.  A name of a level is that of none.
+    time.  What is named as one may rise seldom, restart more often, and dip.  A name of a level is
+    that of none.
     """
     rows, width = table.values.shape
     if rows < _FEWEST:
@@ -49,7 +52,11 @@ def find(table: Table) -> set[str]:
     named = np.array([bool(_NAMED.search(name)) for name in table.names], bool)
     levels = np.array([_is_level(name) for name in table.names], bool)
     rising = np.where(named, rises > 0, rises > _MOSTLY * np.maximum(known, _FEWEST))
-    counters = rising & ~levels & (falls == 0) & (resets <= rows // _ROWS_A_RESET)
+    few = rows // _ROWS_A_RESET
+    # a name of a counter is believed through some resets, and dips of a host that corrects itself
+    most_resets = np.where(named, max(few, _NAMED_RESETS), max(few, rows >= _ROWS_FOR_A_RESET))
+    most_falls = np.where(named, max(few, _NAMED_FALLS), 0)
+    counters = rising & ~levels & (falls <= most_falls) & (resets <= most_resets)
     return {table.names[first] for first in np.flatnonzero(counters)}
 
 

@@ -6,33 +6,22 @@ plain, gzip or zstd.
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+import numpy as np
 import pandas as pd
 
+from reveal_analyzer.tables.ingest.head_lines import head_of
+from reveal_analyzer.tables.ingest.layout import MISSING, layout_of
+from reveal_analyzer.tables.ingest.number_texts import NumberMarks
 from reveal_analyzer.tables.ingest.open import TableFileError, open_text, readable_errors
 
 # values in a block of rows: 64 MB as numbers; the parser needs about five times that
 BLOCK_VALUES = 8_000_000
-_MISSING = ("-", "--", "?")  # in addition to those of pandas: "", NA, N/A, NaN, null, None ...
-_LONGEST_LINE = 64 << 20
-_BLANKS = r"\s+"
-_DECIMAL_COMMA = re.compile(r"(?:^|;)\s*-?\d+,\d+\s*(?:;|$)")
-
-
-@dataclass(frozen=True)
-class Dialect:
-    """How a text table is written; ``names`` come from the header or are generated."""
-
-    names: tuple[str, ...]
-    separator: str
-    header: bool
-    decimal: str = "."
+_CHECKED = 3  # columns in which a repeated header is looked for
 
 
 class TextTable:
@@ -41,17 +30,34 @@ class TextTable:
     def __init__(self, path: Path) -> None:
         self.path = path
         with open_text(path) as file:
-            self._dialect = _dialect(path, file)
+            self._layout = layout_of(path, head_of(path, file))
+        self._repeated = 0
 
     @property
     def names(self) -> tuple[str, ...]:
-        return self._dialect.names
+        return self._layout.names
 
     @property
     def notes(self) -> list[str]:
-        if self._dialect.header:
-            return []
-        return [f"no header: its columns are called {self.names[0]} to {self.names[-1]}"]
+        """What was left out, and what was understood; complete after the last block."""
+        notes = []
+        if self._layout.skipped:
+            notes.append(f"skipped {_lines(self._layout.skipped)} above the header")
+        if not self._layout.header:
+            notes.append(f"no header: its columns are called {self.names[0]} to {self.names[-1]}")
+        if self._repeated:
+            notes.append(f"skipped {_lines(self._repeated)} that repeat the header")
+        if self._layout.decimal == ",":
+            thousands = (
+                f", thousands as 1{self._layout.thousands}000" if self._layout.thousands else ""
+            )
+            notes.append(f"numbers are written as 1,5{thousands}")
+        return notes
+
+    @property
+    def marks(self) -> NumberMarks:
+        """How its numbers are written."""
+        return NumberMarks(self._layout.decimal, self._layout.thousands)
 
     def blocks(self) -> Iterator[pd.DataFrame]:
         """Yield blocks with columns by number; numbers if all values of a block are, else texts."""
@@ -64,19 +70,22 @@ class TextTable:
             except (pd.errors.ParserError, ValueError) as error:
                 if isinstance(error, TableFileError):
                     raise
-                raise TableFileError(f"{self.path}: {_parser_message(error)}") from None
+                raise TableFileError(f"{self.path}: {self._message(error)}") from None
 
     def _parsed(self, file: BinaryIO) -> Iterator[pd.DataFrame]:
-        width = len(self.names)
+        width, layout = len(self.names), self._layout
+        file.read(layout.start)
         reader = pd.read_csv(
             file,
-            sep=self._dialect.separator,
+            sep=layout.separator,
             header=None,
             # one extra column: a surplus field lands there instead of shifting the others
             names=list(range(width + 1)),
-            skiprows=1 if self._dialect.header else 0,
-            decimal=self._dialect.decimal,
-            na_values=list(_MISSING),
+            decimal=layout.decimal,
+            thousands=layout.thousands,
+            # the mark of thousands must not vanish from dates
+            dtype=dict.fromkeys(layout.texts, str) if layout.thousands else None,
+            na_values=list(MISSING),
             skipinitialspace=True,
             low_memory=False,
             encoding="utf-8-sig",
@@ -89,65 +98,43 @@ class TextTable:
                     raise TableFileError(
                         f"{self.path}: a row has more fields than the {width} of the header"
                     )
-                yield block.drop(columns=width)
+                yield self._without_headers(block.drop(columns=width))
+
+    def _message(self, error: Exception) -> str:
+        """Return the parser's message without its internals, with the line of the file."""
+        message = str(error).strip().replace("Error tokenizing data. C error: ", "")
+        above = self._layout.lines_above
+        message = re.sub(r"(?<=in line )\d+", lambda line: str(int(line[0]) + above), message)
+        return f"this is no table: {message}"
+
+    def _without_headers(self, block: pd.DataFrame) -> pd.DataFrame:
+        """Return the rows that do not repeat the header, as after a restart of what writes."""
+        header = self._layout.header
+        texts = [
+            index
+            for index in range(block.shape[1])
+            if not pd.api.types.is_numeric_dtype(block[index].dtype)
+        ]
+        if not header or not texts:
+            return block
+        repeats = np.ones(len(block), np.bool_)
+        for index in texts[-_CHECKED:]:
+            repeats &= (block[index].astype(str).str.strip() == header[index]).to_numpy()
+        if header[0].startswith("#") and texts[0] == 0:  # and so do its units
+            repeats |= block[0].astype(str).str.startswith("#").to_numpy()
+        if not repeats.any():
+            return block
+        self._repeated += int(repeats.sum())
+        return block[~repeats].reset_index(drop=True).apply(_numbers_if_all)
 
 
-def _dialect(path: Path, file: BinaryIO) -> Dialect:
-    first, second = _line(path, file), _line(path, file)
-    if not first.strip():
-        raise TableFileError(f"{path} is empty: a table begins with the names of its columns")
-    separator = _separator(first)
-    fields = [field.strip() for field in _fields(first, separator)]
-    numbers = all(_number_or_nothing(field) for field in fields) and any(fields)
-    names = _numbered(len(fields)) if numbers else _unique(fields)
-    decimal = "," if separator == ";" and _DECIMAL_COMMA.search(second) else "."
-    return Dialect(names, separator, not numbers, decimal)
-
-
-def _line(path: Path, file: BinaryIO) -> str:
-    line = file.readline(_LONGEST_LINE)
-    if len(line) == _LONGEST_LINE:
-        raise TableFileError(f"{path} is no table: its first line does not end")
-    return line.decode("utf-8-sig", "replace").rstrip("\r\n")
-
-
-def _separator(line: str) -> str:
-    bare = re.sub(r'"[^"]*"', "", line)
-    best = max(",;\t|", key=bare.count)
-    if best in bare:
-        return best
-    return _BLANKS if len(bare.split()) > 1 else ","
-
-
-def _fields(line: str, separator: str) -> list[str]:
-    if separator == _BLANKS:
-        return line.split()
-    return next(csv.reader([line], delimiter=separator, skipinitialspace=True), [])
-
-
-def _number_or_nothing(field: str) -> bool:
+def _numbers_if_all(column: pd.Series) -> pd.Series:
+    """Return a column as numbers, if all of its values are some."""
     try:
-        float(field or "0")
-    except ValueError:
-        return False
-    return True
+        return pd.to_numeric(column)
+    except (ValueError, TypeError):
+        return column
 
 
-def _numbered(count: int) -> tuple[str, ...]:
-    return tuple(f"c{number}" for number in range(1, count + 1))
-
-
-def _unique(fields: list[str]) -> tuple[str, ...]:
-    """Return unique names: a repeated name gets a number, as in ``user``, ``user#2``."""
-    counts: dict[str, int] = {}
-    names = []
-    for field in fields:
-        counts[field] = count = counts.get(field, 0) + 1
-        names.append(field if count == 1 else f"{field}#{count}")
-    return tuple(names)
-
-
-def _parser_message(error: Exception) -> str:
-    """Return the parser's message without its internals."""
-    message = str(error).strip().replace("Error tokenizing data. C error: ", "")
-    return f"this is no table: {message}"
+def _lines(count: int) -> str:
+    return "1 line" if count == 1 else f"{count} lines"

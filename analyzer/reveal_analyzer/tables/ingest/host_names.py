@@ -27,6 +27,9 @@ _NO_HOST = re.compile(
     r"[-_]?\d+\w*\Z|\d+\w{0,3}\Z",
     re.IGNORECASE,
 )
+_DEVICE_AND_NUMBER = re.compile(
+    r"(?:\A|.*[./_])(gpu|cpu|core|card|disk|socket|numa|port|lane|queue)[./]\d+\Z", re.IGNORECASE
+)
 _MOST_PARTS = 5  # parts of a name that may belong to a host: gpu-node-17.rack-2.site
 _FEWEST = 3  # columns with the name that a single host needs at least
 _MOSTLY = 0.5  # of the columns
@@ -119,4 +122,5 @@ def _host_like(name: HostMetric | None) -> TypeGuard[HostMetric]:
         any(letter.isalpha() for letter in name.host)
         and any(letter.isdigit() or letter == "-" for letter in name.host)
         and not _NO_HOST.match(name.host)
+        and not _DEVICE_AND_NUMBER.match(name.host)
     )

@@ -51,6 +51,10 @@ def kind_of(path: Path) -> FileKind:
         return FileKind.PARQUET
     if head.startswith(_UTF16):
         raise TableFileError(f"{path} is UTF-16: write it as UTF-8")
+    if head.lstrip().startswith((b"{", b"[")):
+        raise TableFileError(
+            f"{path} is JSON: write a row for each sample and a column for each metric"
+        )
     if b"\0" in head and not head.startswith((_GZIP, _ZSTD)):
         raise TableFileError(
             f"{path} is neither a recording made by reveal nor a table (CSV or Parquet)"

@@ -8,6 +8,8 @@ from pathlib import Path
 import pandas as pd
 
 from reveal_analyzer.tables.ingest.csv import BLOCK_VALUES
+from reveal_analyzer.tables.ingest.layout import unique_names
+from reveal_analyzer.tables.ingest.number_texts import NumberMarks
 from reveal_analyzer.tables.ingest.open import TableFileError, readable_errors
 
 
@@ -29,7 +31,8 @@ class ParquetTable:
                 self._file = pyarrow.parquet.ParquetFile(path)
             except pyarrow.ArrowException as error:
                 raise self._damage(error) from None
-        self.names = tuple(str(name) for name in self._file.schema_arrow.names)
+        self.names = unique_names([str(name) for name in self._file.schema_arrow.names])
+        self.marks = NumberMarks()
 
     @property
     def notes(self) -> list[str]:

@@ -17,23 +17,27 @@ import pandas as pd
 
 from reveal_analyzer.arrays import Floats, Ints
 from reveal_analyzer.tables.ingest.open import TableFileError
+from reveal_analyzer.tables.ingest.time_texts import DATE, TIME_OF_DAY, UNREADABLE, times_of
 from reveal_contract.time_units import NS_PER_SECOND
 
-UNREADABLE = np.iinfo(np.int64).min
 _UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": NS_PER_SECOND}
 _SIZES = ((1e17, 1), (1e14, 1_000), (1e11, 1_000_000), (1e8, NS_PER_SECOND))
 _EPOCH = 1e8  # 1973 in seconds: smaller numbers count from a start of their own
 _FARTHEST = 9.2e18  # ns that fit into 64 bits
 _NAME = re.compile(
     r"[\W_]*(time|date|ts|t|epoch|datetime|date[_ ]?time|time[_ ]?stamp|unix[_ ]?time(stamp)?"
-    r"|elapsed|elapsed[_ ]time|wall[_ ]?time)[\W_]*"
+    r"|elapsed|elapsed[_ ]time|wall[_ ]?time|relative[_ ]time(?:[_ ]\(\w+\))?"
+    r"|time[_ ]of[_ ]day)[\W_]*"
     r"(?P<unit>s|sec|secs|seconds?|ms|msec|millis|milliseconds?|us|usec|micros|microseconds?"
     r"|ns|nsec|nanos|nanoseconds?|utc)?[\W_]*\Z",
     re.IGNORECASE,
 )
 _INDEX = re.compile(r"(index|row|sample|step|no\.?|#|id|)\Z|Unnamed: 0\Z", re.IGNORECASE)
-_DATE = re.compile(r"\d{4}-\d\d-\d\d\Z")
-_OF_DAY = re.compile(r"\d\d:\d\d(:\d\d([.,]\d+)?)?\Z")
+_DIGITS = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}  # of dates without marks
+_MOST_ROWS = 10_000  # by which the column is found
+_MOVES = 0.02  # of the rows of a clock have another time than the row above
+_FEWEST_STEPS = 20  # by which a clock shows that it is none
+_MOST_FALLS = 0.05  # of the steps of a clock that counts from a start of its own
 _SHORT = re.compile(r"ts?\Z", re.IGNORECASE)  # a temperature may be called so, too
 _ZONE = re.compile(r":\d\d[\d:.,]*\s*(?:(Z)|([+-])(\d\d):?(\d\d)?)\s*\Z", re.IGNORECASE)
 _LISTED = 4
@@ -45,7 +49,8 @@ class TimeColumn:
 
     ``column`` is ``None`` if rows are only numbered.  ``unit_ns`` is the value of 1, 0 for texts.
     ``zone`` is that of the texts (``None`` for numbers since the epoch).  ``of_day`` is the column
-    of times if ``column`` has dates only.
+    of times if ``column`` has dates only.  ``digits`` is the form of dates that are written as
+    numbers, such as 202305050850.
     """
 
     column: int | None
@@ -53,6 +58,7 @@ class TimeColumn:
     absolute: bool = True
     zone: tzinfo | None = None
     of_day: int | None = None
+    digits: str = ""
 
     def read(self, block: pd.DataFrame) -> Ints:
         """Return nanoseconds, ``UNREADABLE`` where a value is missing or is no time.
@@ -61,11 +67,16 @@ class TimeColumn:
         """
         if self.column is None:
             raise ValueError("rows that are merely numbered hold no times")
+        values = block[self.column]
+        if self.digits:
+            values = _dates_of_digits(values, self.digits)
         if self.unit_ns:
-            return _numbers(block[self.column], self.unit_ns)
+            return _numbers(values, self.unit_ns)
         if self.of_day is None:
-            return _texts(block[self.column])
-        return _texts(block[self.column].astype(str) + "T" + block[self.of_day].astype(str))
+            return times_of(values)
+        # a date that was read as a time of its own would show midnight
+        days = values.astype(str).str.strip().str[:10]
+        return times_of(days + " " + block[self.of_day].astype(str).str.strip())
 
     def show(self, ns: int) -> str:
         """Return a time as the table writes it: a number of the same unit, or RFC 3339."""
@@ -100,6 +111,7 @@ def find_time_column(
     times in text, else a first column of numbers that rise like a clock's or a row's.  Raises
     ``TableFileError`` if the requested column has no times.
     """
+    rows = rows.iloc[:_MOST_ROWS]
     if requested:
         index = _index_of(names, requested)
         clock = _time_column(index, names[index], rows[index], period_ns)
@@ -108,12 +120,16 @@ def find_time_column(
                 f"column {requested} holds no times ({_sample(rows[index])}):"
                 " write RFC 3339, ISO 8601, or seconds, ms, us or ns since the epoch"
             )
-        return clock
-    for index in _candidates(names, rows):
-        clock = _time_column(index, names[index], rows[index], period_ns)
-        if clock is not None and _trusted(names[index], index, clock, rows[index]):
-            return _with_time_of_day(clock, names, rows)
-    return None
+        return _with_time_of_day(clock, names, rows)
+    found = [
+        clock
+        for index in _candidates(names, rows)
+        if (clock := _time_column(index, names[index], rows[index], period_ns)) is not None
+        and _trusted(names[index], index, clock, rows[index])
+    ]
+    # one that says which day it is, before one that counts from a start of its own
+    clock = next((clock for clock in found if clock.absolute), next(iter(found), None))
+    return _with_time_of_day(clock, names, rows) if clock else None
 
 
 def _index_of(names: Sequence[str], requested: str) -> int:
@@ -137,12 +153,12 @@ def _candidates(names: Sequence[str], rows: pd.DataFrame) -> list[int]:
 
 def _with_time_of_day(clock: TimeColumn, names: Sequence[str], rows: pd.DataFrame) -> TimeColumn:
     """Return the time column with a column of times added, if it has dates only."""
-    if clock.column is None or not _all_like(rows[clock.column], _DATE):
+    if clock.column is None or not _all_like(rows[clock.column], DATE):
         return clock
     others = (
         index for index, name in enumerate(names) if index != clock.column and _NAME.match(name)
     )
-    of_day = next((index for index in others if _all_like(rows[index], _OF_DAY)), None)
+    of_day = next((index for index in others if _all_like(rows[index], TIME_OF_DAY)), None)
     return replace(clock, of_day=of_day)
 
 
@@ -151,18 +167,44 @@ def _all_like(values: pd.Series, pattern: re.Pattern[str]) -> bool:
 
 
 def _trusted(name: str, index: int, clock: TimeColumn, values: pd.Series) -> bool:
-    """Return whether numbers in a column with an uncertain name behave like those of a clock."""
-    if not clock.unit_ns or (_NAME.match(name) and (clock.absolute or not _SHORT.match(name))):
+    """Return whether a column with an uncertain name behaves like a clock."""
+    named = bool(_NAME.match(name))
+    if named and clock.absolute:
         return True
+    if not clock.unit_ns:
+        return _moves(clock.read(values.to_frame(index)))
     times = _numbers(values, clock.unit_ns)
-    if _SHORT.match(name):
-        return bool((np.diff(times) > 0).all())
-    if index != 0 or len(times) < 3 or (times == UNREADABLE).any():
+    if named:
+        rising = bool((np.diff(times) > 0).all())
+        return rising if _SHORT.match(name) else _advances(times)
+    return index == 0 and _counts(name, clock, times)
+
+
+def _counts(name: str, clock: TimeColumn, times: Ints) -> bool:
+    """Return whether a first column of numbers rises as a clock's, or as the number of a row."""
+    if len(times) < 3 or (times == UNREADABLE).any():
         return False
     steps = np.diff(times)
     if _INDEX.match(name):
         return bool((steps == clock.unit_ns).all())
     return clock.absolute and bool((steps > 0).all()) and bool(steps.max() < 4 * np.median(steps))
+
+
+def _moves(times: Ints) -> bool:
+    """Return whether rows have other times than those above, unlike a date of old."""
+    return len(times) < 2 or float((np.diff(times) != 0).mean()) >= _MOVES
+
+
+def _advances(times: Ints) -> bool:
+    """Return whether times rise, fall as in a file that begins with the newest, or are regular."""
+    known = times[times != UNREADABLE]
+    steps, even = np.diff(known), np.diff(np.sort(known))
+    if len(steps) < _FEWEST_STEPS:
+        return True
+    falls, rises = int((steps < 0).sum()), int((steps > 0).sum())
+    if rises + falls > 0 and min(falls, rises) <= _MOST_FALLS * len(steps):
+        return True
+    return bool(0 < even.max() < 4 * np.median(even))  # rows that somebody has put into disorder
 
 
 def _time_column(index: int, name: str, values: pd.Series, period_ns: int) -> TimeColumn | None:
@@ -174,7 +216,7 @@ def _time_column(index: int, name: str, values: pd.Series, period_ns: int) -> Ti
             return _numbered(index, name, known, period_ns)
     if pd.api.types.is_numeric_dtype(values.dtype):
         return None
-    read = _texts(values)
+    read = times_of(values)
     if not len(read) or (read != UNREADABLE).mean() < 0.5:
         return None
     return TimeColumn(index, zone=_zone(values))
@@ -182,6 +224,8 @@ def _time_column(index: int, name: str, values: pd.Series, period_ns: int) -> Ti
 
 def _numbered(index: int, name: str, known: Floats, period_ns: int) -> TimeColumn:
     match = _NAME.match(name)
+    if (form := _form_of_digits(known)) and (match or len(form) > len(_DIGITS[8])):
+        return TimeColumn(index, zone=UTC, digits=form)
     unit = _UNITS.get(_short((match["unit"] if match else "") or ""), 0)
     size = abs(float(known[-1]))
     if unit:
@@ -224,12 +268,22 @@ def _floats(values: pd.Series) -> Floats:
     return np.asarray(numbers.to_numpy(np.float64, na_value=np.nan))
 
 
-def _texts(values: pd.Series) -> Ints:
-    try:
-        moments = pd.to_datetime(values, utc=True, format="ISO8601", errors="coerce")
-        return np.asarray(moments.dt.as_unit("ns").astype(np.int64).to_numpy(), np.int64)
-    except (ValueError, TypeError, OverflowError, AttributeError):
-        return np.full(len(values), UNREADABLE)
+def _form_of_digits(known: Floats) -> str:
+    """Return the form of numbers that are all dates of our time, such as 20230505; "" if not."""
+    if (known != np.rint(known)).any() or (known <= 0).any():
+        return ""
+    texts = pd.Series(known).map("{:.0f}".format)
+    form = _DIGITS.get(len(texts.iloc[0]), "")
+    if not form or not texts.str.match(r"(?:19|20)\d+\Z").all():
+        return ""
+    dates = pd.to_datetime(texts, format=form, errors="coerce")
+    return form if dates.notna().all() else ""
+
+
+def _dates_of_digits(values: pd.Series, form: str) -> pd.Series:
+    """Return dates that are written as numbers as times."""
+    texts = pd.to_numeric(values, errors="coerce").map("{:.0f}".format, na_action="ignore")
+    return pd.to_datetime(texts, format=form, errors="coerce", utc=True)
 
 
 def _zone(values: pd.Series) -> tzinfo:

@@ -221,7 +221,7 @@ def test_poor_tables_are_judged_without_an_exception(
 @pytest.mark.parametrize(
     ("content", "message"),
     [("time,a\n", "holds no rows"), ("time,a\n1,x\n", "no column of numbers"),
-     ("time,a\n1,2,3\n", "more fields")],
+     ("time,a\n1,2,3\n", "names 2 columns, but the rows below have 3")],
 )  # fmt: skip
 def test_a_table_that_cannot_be_read_is_an_error_in_a_sentence(
     tmp_path: Path, capsys: Capture, content: str, message: str

@@ -38,6 +38,19 @@ def test_counters_are_separated_from_levels() -> None:
     assert counter_columns.find(sawtooth) == counter_columns.find(short) == set()
 
 
+def test_a_counter_with_such_a_name_may_restart_and_dip() -> None:
+    """As after a reboot in a short table, and on kernels that correct the time of iowait."""
+    rising = np.cumsum(steps(rows=400))
+    dip = rising.copy()
+    dip[200:] -= dip[200] - dip[199] + 0.05
+    restarted = np.where(np.arange(400) < 100, rising + 900.0, rising - rising[99])
+    result = table(
+        disk_read_bytes_total=restarted, cpu_seconds_total=dip, dip=dip, restarted=restarted
+    )
+    found = counter_columns.find(result)
+    assert found == {"disk_read_bytes_total", "cpu_seconds_total", "restarted"}
+
+
 LEVELS = (
     "mem_used", "node_memory_Active_bytes", "MemAvailable", "disk.used_percent", "jvm_heap_mb",
     "container_memory_usage_bytes", "memory.mem_available", "rss", "cpu_temp{core0}", "%util",

@@ -6,7 +6,6 @@ import csv
 import gzip
 import io
 import math
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -17,32 +16,14 @@ from hypothesis import strategies as st
 
 from reveal_analyzer.tables.ingest import mmap_buffer
 from reveal_analyzer.tables.ingest.open import FileKind, TableFileError, kind_of
-from reveal_analyzer.tables.ingest.reader import Dataset, ReadOptions, read
-from reveal_analyzer.tables.ingest.time_column import UNREADABLE
-from reveal_analyzer.tables.scoring.table import Table
+from reveal_analyzer.tables.ingest.reader import ReadOptions, read
+from reveal_analyzer.tables.ingest.time_texts import UNREADABLE
 from reveal_contract.recording import MAGIC
 from support.property_tests import examples
+from support.table_files import Write, lone
 
 SECOND = 1_000_000_000
 EPOCH = 1_700_000_000
-
-Write = Callable[..., Path]
-
-
-@pytest.fixture
-def write(tmp_path: Path) -> Write:
-    def file(content: str | bytes, name: str = "t.csv") -> Path:
-        path = tmp_path / name
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-        return path
-
-    return file
-
-
-def lone(data: Dataset) -> Table:
-    (node,) = data.nodes
-    return node.table
-
 
 numbers = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False, width=64), st.integers(-(2**53), 2**53)
@@ -119,82 +100,6 @@ def test_a_damaged_file_is_never_a_traceback(
         assert str(path) in str(error)
 
 
-@pytest.mark.parametrize(
-    ("written", "ns"),
-    [
-        (f"{EPOCH}", EPOCH * SECOND),
-        (f"{EPOCH}.1", EPOCH * SECOND + 100_000_000),
-        (f"{EPOCH}100", EPOCH * SECOND + 100_000_000),
-        (f"{EPOCH}100000", EPOCH * SECOND + 100_000_000),
-        (f"{EPOCH}123456789", EPOCH * SECOND + 123_456_789),
-        ("2023-11-14T22:13:20Z", EPOCH * SECOND),
-        ("2023-11-14T23:13:20.5+01:00", EPOCH * SECOND + 500_000_000),
-        ("2023-11-14 22:13:20.25", EPOCH * SECOND + 250_000_000),
-    ],
-)
-def test_times_are_parsed_in_every_form_and_displayed_as_given(
-    write: Write, written: str, ns: int
-) -> None:
-    data = read(write(f"a,timestamp\n1,{written}\n"))
-    assert data.times_ns.tolist() == [ns]
-    again = read(write(f"a,timestamp\n1,{data.clock.show(ns)}\n"))
-    assert again.times_ns.tolist() == [ns]
-
-
-@pytest.mark.parametrize(
-    ("name", "ns"), [("time (ms)", 1_500_000), ("elapsed_us", 1_500), ("time", 1_500_000_000)]
-)
-def test_small_numbers_count_from_a_start_in_the_unit_of_the_name(
-    write: Write, name: str, ns: int
-) -> None:
-    data = read(write(f"{name},a\n0,1\n1.5,2\n"))
-    assert (data.times_ns.tolist(), data.clock.absolute) == ([0, ns], False)
-
-
-def test_a_table_without_times_is_numbered_with_a_note(write: Write) -> None:
-    data = read(write("cpu,mem\n1,2\n3,4\n"))
-    assert data.times_ns.tolist() == [0, SECOND]
-    assert any("no time column" in note for note in data.notes)
-    data = read(write("cpu,mem\n1,2\n3,4\n"), ReadOptions(period_ns=SECOND // 10))
-    assert (data.times_ns.tolist(), data.notes) == ([0, SECOND // 10], ())
-
-
-def test_an_index_is_no_metric(write: Write) -> None:
-    data = read(write(",cpu\n0,7\n1,8\n2,9\n"), ReadOptions(period_ns=60 * SECOND))
-    assert lone(data).names == ("cpu",)
-    assert data.times_ns.tolist() == [0, 60 * SECOND, 120 * SECOND]
-
-
-def test_a_rising_counter_is_not_taken_for_a_clock(write: Write) -> None:
-    data = read(write("bytes,cpu\n1700000000,7\n1700900000,8\n1799000000,9\n1799000001,9\n"))
-    assert lone(data).names == ("bytes", "cpu")
-
-
-def test_a_temperature_is_not_taken_for_a_clock(write: Write) -> None:
-    assert lone(read(write("t,cpu\n45,1\n44,2\n46,3\n"))).names == ("t", "cpu")
-    assert read(write("t,cpu\n0.5,1\n1.0,2\n")).times_ns.tolist() == [SECOND // 2, SECOND]
-
-
-def test_a_date_and_a_time_of_day_are_read_together(write: Write) -> None:
-    rows = "2023-11-14,23:59:59.5,7\n2023-11-15,00:00:00,8\n"
-    data = read(write(f"Date,Time,cpu\n{rows}"))
-    assert data.times_ns.tolist() == [
-        (EPOCH + 6399) * SECOND + SECOND // 2,
-        (EPOCH + 6400) * SECOND,
-    ]
-    assert (lone(data).names, data.notes) == (("cpu",), ())
-
-
-def test_the_time_column_can_be_named_and_must_have_times(write: Write) -> None:
-    path = write("when,at,cpu\nx,2023-11-14T22:13:20Z,1\ny,2023-11-14T22:13:21Z,2\n")
-    assert read(path, ReadOptions(time="AT")).times_ns[0] == EPOCH * SECOND
-    assert read(path).times_ns[0] == EPOCH * SECOND  # found by what it holds
-    with pytest.raises(TableFileError, match="column when holds no times"):
-        read(path, ReadOptions(time="when"))
-    with pytest.raises(TableFileError, match="no column nowhere: the columns are when, at, cpu"):
-        read(path, ReadOptions(time="nowhere"))
-
-
 def test_columns_without_numbers_are_omitted_with_a_note(write: Write) -> None:
     data = read(write("time,a,host,empty,mixed,flag\n1,1,n1,,3,True\n2,2,n2,,x,False\n"))
     assert lone(data).names == ("a", "flag")
@@ -205,14 +110,48 @@ def test_columns_without_numbers_are_omitted_with_a_note(write: Write) -> None:
     )
 
 
-def test_text_that_comes_late_leaves_the_whole_column_out(
+def test_a_word_costs_a_value_and_many_words_the_column(
     write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("reveal_analyzer.tables.ingest.csv.BLOCK_VALUES", 8)
-    rows = "".join(f"{index},{index},{index % 3}\n" for index in range(20))
-    data = read(write(f"time,a,b\n{rows}20,oops,2\n21,21,0\n"))
+    rows = "".join(f"{index},{index % 3},{index % 4}\n" for index in range(20))
+    data = read(write(f"time,a,b\n{rows}20,oops,0\n21,0,1\n"))
+    assert lone(data).names == ("a", "b")
+    assert np.flatnonzero(np.isnan(lone(data).values[:, 0])).tolist() == [20]
+    assert data.notes == ("1 value counts as missing, as they are words: a",)
+    words = "".join(f"{index},oops,1\n" for index in range(20, 30))
+    data = read(write(f"time,a,b\n{rows}{words}"))
     assert lone(data).names == ("b",)
-    assert lone(data).values[:, 0].tolist() == [index % 3 for index in range(22)]
+    assert data.notes == ("left out, as they hold text: a",)
+
+
+def test_a_header_that_repeats_is_no_row(write: Write) -> None:
+    """As in a log that is appended to after a restart."""
+    rows = [f"{EPOCH + index},{index % 3}" for index in range(20)]
+    data = read(write("\n".join(["time,a", *rows[:9], "time,a", *rows[9:], ""])))
+    assert lone(data).values[:, 0].tolist() == [index % 3 for index in range(20)]
+    assert data.notes == ("skipped 1 line that repeat the header",)
+
+
+def test_a_last_line_without_a_time_replaces_no_row(write: Write) -> None:
+    data = read(write(f"time,a\n{EPOCH},1\n{EPOCH + 1},2\n(2 rows)\n"))
+    assert lone(data).values[:, 0].tolist() == [1.0, 2.0]
+
+
+def test_both_hours_of_a_clock_that_is_set_back_count(write: Write) -> None:
+    minutes = [*range(60, 180), *range(120, 240)]
+    rows = "".join(
+        f"2023-10-29 {m // 60:02d}:{m % 60:02d}:00,{n % 7}\n" for n, m in enumerate(minutes)
+    )
+    data = read(write(f"time,a\n{rows}"))
+    assert np.diff(data.times_ns).tolist() == [60 * SECOND] * 239
+    assert "set back by an hour in row 121" in data.notes[0]
+
+
+def test_units_are_read_with_a_note(write: Write) -> None:
+    data = read(write("time,power,mem\n1,300.5 W,1 GiB\n2,301 W,512 MiB\n"))
+    assert lone(data).values.tolist() == [[300.5, 2.0**30], [301.0, 2.0**29]]
+    assert data.notes == ("units: power in W, mem in B",)
 
 
 def test_infinite_values_count_as_missing(write: Write) -> None:
@@ -258,9 +197,11 @@ def test_duplicate_names_become_unique(write: Write) -> None:
     [
         ("", "is empty"),
         ("time,a\n", "holds no rows"),
-        ("time,a\n1,2,3\n", "more fields than the 2"),
+        ("time,a\n1,2,3\n", "line 1 names 2 columns, but the rows below have 3 fields"),
         ("time,a\n1,2\n2,3,4,5\n", "line 3"),
         ('time,a\n1,"2\n', "EOF inside string"),
+        ("time,a\n1,2\n2,3\n3,4,5\n", "more fields than the 2"),
+        ('[{"time": 1, "a": 2}]\n', "is JSON"),
         (b"\xff\xfet\0", "UTF-16"),
         (b"\x7fELF\0\0", "neither a recording"),
         (b"PAR1 no", "damaged or cut off"),

@@ -1,0 +1,60 @@
+"""Numbers that are written as text."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reveal_analyzer.tables.ingest.number_texts import NumberMarks, numbers_of
+
+
+@pytest.mark.parametrize(
+    ("text", "number", "unit"),
+    [
+        ("37 %", 37.0, "%"),
+        ("300.53 W", 300.53, "W"),
+        ("1410 MHz", 1.41e9, "Hz"),
+        ("512 MiB", 512 * 2.0**20, "B"),
+        ("1.5GB", 1.5e9, "B"),
+        ("12ms", 0.012, "s"),
+        ("-3.5 °C", -3.5, "C"),
+        ("1,234.5", 1234.5, ""),
+        ("'-0.065", -0.065, ""),
+    ],
+)
+def test_units_become_base_units(text: str, number: float, unit: str) -> None:
+    numbers, words, found = numbers_of(pd.Series([text, None]), NumberMarks())
+    assert (float(numbers[0]), words, found) == (pytest.approx(number), 0, unit)
+    assert np.isnan(numbers[1])
+
+
+def test_prefixes_may_differ_and_units_may_not() -> None:
+    mixed = numbers_of(pd.Series(["1.2 GiB", "512 MiB"]), NumberMarks())
+    assert mixed.numbers.tolist() == pytest.approx([1.2 * 2**30, 2**29])
+    assert numbers_of(pd.Series(["5 W", "5 s"]), NumberMarks()).words == 2
+
+
+def test_a_word_costs_a_value() -> None:
+    numbers, words, _ = numbers_of(pd.Series(["1", "oops", "3"]), NumberMarks())
+    assert (numbers[[0, 2]].tolist(), words) == ([1.0, 3.0], 1)
+
+
+def test_times_and_durations_are_no_numbers() -> None:
+    """A time that is missing was -9.2e18 in a table of Parquet."""
+    for values in (
+        pd.Series(pd.to_datetime([None, "2023-05-05"])),
+        pd.Series(pd.to_timedelta([1])),
+    ):
+        assert numbers_of(values, NumberMarks()).words == int(values.notna().sum())
+        assert np.isnan(numbers_of(values, NumberMarks()).numbers).all()
+
+
+@given(st.integers(-(10**9), 10**9), st.integers(0, 99))
+def test_marks_of_thousands_and_decimals(whole: int, part: int) -> None:
+    text = f"{whole:,}".replace(",", ".") + f",{part:02d}"
+    expected = float(f"{whole}.{part:02d}")
+    numbers, words, _ = numbers_of(pd.Series([text, "x"]), NumberMarks(",", "."))
+    assert (numbers[0], words) == (pytest.approx(expected), 1)
