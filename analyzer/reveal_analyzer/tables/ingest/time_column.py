@@ -17,13 +17,18 @@ import pandas as pd
 
 from reveal_analyzer.arrays import Floats, Ints
 from reveal_analyzer.tables.ingest.open import TableFileError
-from reveal_analyzer.tables.ingest.time_texts import DATE, TIME_OF_DAY, UNREADABLE, times_of
+from reveal_analyzer.tables.ingest.time_texts import (
+    DATE,
+    FARTHEST,
+    TIME_OF_DAY,
+    UNREADABLE,
+    times_of,
+)
 from reveal_contract.time_units import NS_PER_SECOND
 
 _UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": NS_PER_SECOND}
 _SIZES = ((1e17, 1), (1e14, 1_000), (1e11, 1_000_000), (1e8, NS_PER_SECOND))
 _EPOCH = 1e8  # 1973 in seconds: smaller numbers count from a start of their own
-_FARTHEST = 9.2e18  # ns that fit into 64 bits
 _NAME = re.compile(
     r"[\W_]*(time|date|ts|t|epoch|datetime|date[_ ]?time|time[_ ]?stamp|unix[_ ]?time(stamp)?"
     r"|elapsed|elapsed[_ ]time|wall[_ ]?time|relative[_ ]time(?:[_ ]\(\w+\))?"
@@ -250,12 +255,12 @@ def _numbers(values: pd.Series, unit_ns: int) -> Ints:
     """Return whole numbers exactly, fractions of s and ms to the us, the precision of a float."""
     if pd.api.types.is_integer_dtype(values.dtype) and not values.hasnans:
         whole = values.to_numpy(np.int64)
-        if not len(whole) or max(int(whole.max()), -int(whole.min())) * unit_ns < _FARTHEST:
+        if not len(whole) or max(int(whole.max()), -int(whole.min())) * unit_ns < FARTHEST:
             return np.asarray(whole * unit_ns, np.int64)
     step = 1_000 if unit_ns > 1_000 else 1
     with np.errstate(invalid="ignore", over="ignore"):
         steps = np.rint(_floats(values) * (unit_ns / step))
-        good = np.abs(steps) < _FARTHEST / step
+        good = np.abs(steps) < FARTHEST / step
     ns = np.where(good, steps, 0.0).astype(np.int64) * step
     return np.where(good, ns, UNREADABLE)
 

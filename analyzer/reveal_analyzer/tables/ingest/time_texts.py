@@ -11,6 +11,7 @@ import pandas as pd
 from reveal_analyzer.arrays import Ints
 
 UNREADABLE = np.iinfo(np.int64).min
+FARTHEST = 1 << 62  # ns, the year 2116: differences of times fit into 64 bits, too
 # a day: year first with any mark or none, or day first with points
 DATE = re.compile(r"\s*(?:\d{4}([-/.]?)\d\d\1\d\d|\d\d?\.\d\d?\.\d{4})\s*\Z")
 TIME_OF_DAY = re.compile(r"\s*\d\d?:\d\d(:\d\d([.,]\d+)?)?(\s*[AP]M)?\s*\Z", re.IGNORECASE)
@@ -48,6 +49,7 @@ def times_of(values: pd.Series) -> Ints:
             )
             if form:
                 read[lost] = _in_form(texts, form)
+    read[np.abs(np.maximum(read, -FARTHEST)) >= FARTHEST] = UNREADABLE
     return read
 
 

@@ -37,6 +37,11 @@ def test_unambiguous_times_are_read(text: str) -> None:
     assert times_of(pd.Series([text, "nothing", None])).tolist() == [MOMENT, UNREADABLE, UNREADABLE]
 
 
+@pytest.mark.parametrize("text", ["1683-01-01 00:00:00", "2200-01-01 00:00:00"])
+def test_a_time_whose_distance_from_others_overflows_is_unreadable(text: str) -> None:
+    assert times_of(pd.Series([text])).tolist() == [UNREADABLE]
+
+
 @pytest.mark.parametrize("text", ["05/06/2023 08:50:07", "node17", "51.5", "08:50:07"])
 def test_without_a_day_it_is_no_time(text: str) -> None:
     assert times_of(pd.Series([text])).tolist() == [UNREADABLE]
