@@ -65,7 +65,7 @@ def numbers_of(values: pd.Series, marks: NumberMarks) -> ReadNumbers:
         return ReadNumbers(numbers, 0)
     texts = values.iloc[rest].astype(str)
     read = {text: _with_unit(text, marks) for text in texts.unique().tolist()}
-    units = {unit for found in read.values() if found for unit in (found[1],)}
+    units = {found[1] for found in read.values() if found}
     if len(units) > 1:  # words, and no quantity
         return ReadNumbers(numbers, len(rest))
     numbers[rest] = [found[0] if (found := read[text]) else np.nan for text in texts.tolist()]

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pandas as pd
 
-from reveal_analyzer.arrays import Ints
+from reveal_analyzer.arrays import Indices, Ints
 
 UNREADABLE = np.iinfo(np.int64).min
 FARTHEST = 1 << 62  # ns, the year 2116: differences of times fit into 64 bits, too
@@ -25,6 +25,7 @@ _SPELLINGS = (
     (re.compile(r"\s+(?:UTC|GMT|Z)\s*$", re.IGNORECASE), "Z"),
     (re.compile(r"(\d)\s+([+-]\d\d:?\d\d)\s*$"), r"\1\2"),
 )
+_ISO = "ISO8601"  # of pandas
 # with names of months: RFC 1123, logs of web servers, ctime(3)
 _FORMS = (
     "%a, %d %b %Y %H:%M:%S%z", "%d/%b/%Y:%H:%M:%S%z", "%d %b %Y %H:%M:%S", "%d-%b-%Y %H:%M:%S",
@@ -36,26 +37,28 @@ _TWELVE_HOURS = re.compile(r"[ T](\d\d?):(\d\d(?::\d\d(?:\.\d+)?)?)\s*([AP])M\s*
 
 def times_of(values: pd.Series) -> Ints:
     """Return ns since the epoch, ``UNREADABLE`` where a text is no time; UTC without a zone."""
-    read = _iso(values)
-    lost = np.flatnonzero(read == UNREADABLE)
-    if len(lost) and not pd.api.types.is_datetime64_any_dtype(values.dtype):
-        texts = values.iloc[lost]
-        lost, texts = lost[texts.notna().to_numpy()], texts[texts.notna()]
-        if len(texts):
-            texts = texts.astype(str).map(spelled_as_iso)
-            read[lost] = _iso(texts)
-            form = next(
-                (form for form in _FORMS if _in_form(texts.iloc[:1], form)[0] != UNREADABLE), ""
-            )
-            if form:
-                read[lost] = _in_form(texts, form)
-    read[np.abs(np.maximum(read, -FARTHEST)) >= FARTHEST] = UNREADABLE
+    read = _in_form(values, _ISO)
+    if not pd.api.types.is_datetime64_any_dtype(values.dtype):
+        lost = _lost(read, values)
+        _read_again(read, lost, values.iloc[lost].astype(str).map(spelled_as_iso))
+    read[(read <= -FARTHEST) | (read >= FARTHEST)] = UNREADABLE
     return read
 
 
-def _in_form(texts: pd.Series, form: str) -> Ints:
-    moments = pd.to_datetime(texts, utc=True, format=form, errors="coerce")
-    return np.array(moments.dt.as_unit("ns").astype(np.int64).to_numpy(), np.int64)
+def _lost(read: Ints, values: pd.Series) -> Indices:
+    """Return the rows that have a value, and no time was read from it."""
+    return np.flatnonzero((read == UNREADABLE) & values.notna().to_numpy())
+
+
+def _read_again(read: Ints, lost: Indices, texts: pd.Series) -> None:
+    """Read the texts of these rows by ISO 8601, then the rest in the form of their first."""
+    read[lost] = _in_form(texts, _ISO)
+    still = read[lost] == UNREADABLE
+    lost, texts = lost[still], texts[still]
+    first = texts.iloc[:1]
+    form = next((form for form in _FORMS if (_in_form(first, form) != UNREADABLE).any()), "")
+    if form:
+        read[lost] = _in_form(texts, form)
 
 
 def spelled_as_iso(text: str) -> str:
@@ -72,9 +75,9 @@ def _in_24_hours(match: re.Match[str]) -> str:
     return f"T{hour:02d}:{match[2]}"
 
 
-def _iso(values: pd.Series) -> Ints:
+def _in_form(values: pd.Series, form: str) -> Ints:
     try:
-        moments = pd.to_datetime(values, utc=True, format="ISO8601", errors="coerce")
+        moments = pd.to_datetime(values, utc=True, format=form, errors="coerce")
         return np.array(moments.dt.as_unit("ns").astype(np.int64).to_numpy(), np.int64)
     except (ValueError, TypeError, OverflowError, AttributeError):
         return np.full(len(values), UNREADABLE)

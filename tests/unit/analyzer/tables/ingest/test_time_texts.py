@@ -37,6 +37,12 @@ def test_unambiguous_times_are_read(text: str) -> None:
     assert times_of(pd.Series([text, "nothing", None])).tolist() == [MOMENT, UNREADABLE, UNREADABLE]
 
 
+def test_a_column_may_mix_spellings() -> None:
+    texts = ["05 May 2023 08:50:07", "2023/05/05 08:50:07", "2023-05-05 08:50:07"]
+    for order in (texts, texts[::-1]):
+        assert times_of(pd.Series(order)).tolist() == [MOMENT] * 3
+
+
 @pytest.mark.parametrize("text", ["1683-01-01 00:00:00", "2200-01-01 00:00:00"])
 def test_a_time_whose_distance_from_others_overflows_is_unreadable(text: str) -> None:
     assert times_of(pd.Series([text])).tolist() == [UNREADABLE]
