@@ -57,12 +57,15 @@ def subtree(tree: Path, path: str) -> Iterator[Path]:
 
 def pids_below(tree: Path, path: str) -> set[int]:
     """Return the processes of a subject's cgroup and of all cgroups below it."""
-    found: set[int] = set()
-    for cgroup in subtree(tree, path):
-        try:
-            found.update(map(int, (cgroup / "cgroup.procs").read_bytes().split()))
-        except (OSError, ValueError):
-            continue
+    return set[int]().union(*map(pids_in, subtree(tree, path)))
+
+
+def pids_in(cgroup: Path) -> set[int]:
+    """Return the processes of a cgroup itself; none where they cannot be listed."""
+    try:
+        found = set(map(int, (cgroup / "cgroup.procs").read_bytes().split()))
+    except (OSError, ValueError):
+        return set()
     return found - {0}  # 0: a process outside of this PID namespace
 
 

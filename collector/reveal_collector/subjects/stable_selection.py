@@ -7,6 +7,7 @@ and each time collectors announce another channel table, and analyzers build its
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Collection, Mapping, Set
 from typing import Any, Generic, TypeVar
 
@@ -135,3 +136,9 @@ class CpuRates(Generic[Item]):
             item: max(0, clock - known.get(item, clock)) / elapsed_ns
             for item, clock in clocks.items()
         }
+
+
+def mean_rates(clocks: Mapping[Item, int]) -> dict[Item, float]:
+    """Return the mean CPUs since the boot that CPU times in ns stand for."""
+    booted_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+    return {item: clock / booted_ns for item, clock in clocks.items()}

@@ -25,6 +25,7 @@ from reveal_collector.subjects.cgroup_walk import (
     walk,
 )
 from reveal_collector.subjects.cgroup_watch import CgroupWatches
+from reveal_collector.subjects.divided_units import DividedUnits
 from reveal_collector.subjects.pods.names import (
     identify,
     subject_paths,
@@ -32,7 +33,7 @@ from reveal_collector.subjects.pods.names import (
     with_unique_instances,
 )
 from reveal_collector.subjects.pods.podlist import NoPods, PodIndex, PodSource
-from reveal_collector.subjects.stable_selection import CpuRates, StableSelection
+from reveal_collector.subjects.stable_selection import CpuRates, StableSelection, mean_rates
 from reveal_collector.subjects.subject_table import updated_identities
 from reveal_contract.subjects import Identity, SubjectKind
 
@@ -151,6 +152,7 @@ class SubjectTracker:
         self._walked = self._measured = False
         self._started = 0.0
         self.walking_since_ns = 0  # monotonic, of the walk under way; 0 between two
+        self._units = DividedUnits(trees)
         self._users = 0
         self._wake = -1
         self._stopping = threading.Event()
@@ -186,15 +188,18 @@ class SubjectTracker:
         Return ``None`` for a process in no subject's cgroup.  Raises ``OSError`` if the process
         has ended.
         """
-        text = (proc / str(pid) / "cgroup").read_text("utf-8", "replace")
+        text = os.fsdecode((proc / str(pid) / "cgroup").read_bytes())
         index = self.pods.index
         instances = {subject.path: subject.instance for subject in self.current}
         for path in process_cgroups(text):
-            for owner in reversed(subject_paths(path, index, self.selection.containers)):
+            for owner in reversed(self._subject_paths(path, index)):
                 if self._awaits_name(owner, index, time.monotonic()):
                     return None
                 return instances.get(owner.root) or identify(owner, index, 0).instance
         return None
+
+    def _subject_paths(self, path: str, index: PodIndex) -> tuple[SubjectPath, ...]:
+        return subject_paths(path, index, self.selection.containers, self._units.divided)
 
     def _awaits_name(self, owner: SubjectPath, index: PodIndex, now: float) -> bool:
         """Return whether a pod is to be named by the first list of pods, which is still to come."""
@@ -212,6 +217,7 @@ class SubjectTracker:
         """Update ``current`` and ``identities`` from ``found``, by default from a new walk."""
         found = walk(self.trees) if found is None else found
         self._note_creation(found, now)
+        self._units.update(found)
         candidates = self._find_candidates(found, now)
         uses = self._cpu_use(candidates, now)
         known = {each.subject for each in self.candidates}
@@ -273,14 +279,14 @@ class SubjectTracker:
             if subject.path in identities and subject.layout.matches(found[subject.path])
         }
         instances = {path: subject.instance for path, subject in known.items()}
+        named = with_parents(with_unique_instances(identities, instances))
         return {
             path: Candidate(
-                self._subject(identity, found[path], known.get(path), now),
+                self._subject(path, identity, found[path], known.get(path), now),
                 identity,
                 cpu_usage(self.trees, path),
             )
-            for identity in with_parents(with_unique_instances(identities, instances))
-            for path in (identity.cgroup,)
+            for path, identity in named.items()
         }
 
     def _identified(
@@ -295,7 +301,7 @@ class SubjectTracker:
             age_s = now - self._first_present[path, cgroup.inode]
             if not cgroup.has_processes and not (cgroup.is_leaf and age_s < _EMPTY_GRACE_S):
                 continue
-            for owner in subject_paths(path, index, self.selection.containers):
+            for owner in self._subject_paths(path, index):
                 root = found.get(owner.root)
                 if self._awaits_name(owner, index, now):
                     continue
@@ -308,9 +314,10 @@ class SubjectTracker:
         }
 
     def _subject(
-        self, identity: Identity, found: FoundCgroup, known: CgroupSubject | None, now: float
+        self, path: str, name: Identity, found: FoundCgroup, known: CgroupSubject | None, now: float
     ) -> CgroupSubject:
-        key = path, inode = identity.cgroup, found.inode
+        inode = found.inode
+        key = path, inode
         newborn = key in self._newborn and now - self._first_present[key] < _NEWBORN_S
         controllers = enabled_controllers(self.trees, path)
         if known is None:
@@ -320,7 +327,7 @@ class SubjectTracker:
             inode, layout = known.inode, known.layout.updated(found, controllers)
             # With another layout the earlier columns have been sent: they do not start at 0.
             newborn = newborn and layout == known.layout
-        return CgroupSubject(path, inode, identity.instance, newborn, identity.kind, layout)
+        return CgroupSubject(path, inode, name.instance, newborn, name.kind, layout)
 
     def _cpu_use(self, candidates: Mapping[str, Candidate], now: float) -> dict[str, float]:
         """Return the CPUs that each candidate used since the last walk.
@@ -329,13 +336,8 @@ class SubjectTracker:
         """
         clocks = {path: candidate.usage_ns for path, candidate in candidates.items()}
         rates = self._rates.update(clocks, now)
-        if self._measured:
-            return rates
-        self._measured = True
-        return {
-            path: clock / time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-            for path, clock in clocks.items()
-        }
+        measured, self._measured = self._measured, True
+        return rates if measured else mean_rates(clocks)
 
     def _wake_thread(self) -> None:
         """Make the thread walk now; callable from any thread."""

@@ -6,7 +6,7 @@ deepest one in this node's list counts, so the list of the outer cluster still n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import replace
 
 from reveal_collector.subjects.cgroup_paths import SubjectPath, fallback_path, workload_paths
@@ -17,12 +17,15 @@ _SHORT_ID = 12
 _SHORT_UID = 8
 
 
-def subject_paths(path: str, index: PodIndex, containers: bool) -> tuple[SubjectPath, ...]:
+def subject_paths(
+    path: str, index: PodIndex, containers: bool, divided: Set[str] = frozenset()
+) -> tuple[SubjectPath, ...]:
     """Return the subject of a cgroup, followed by its container if ``containers`` is set.
 
-    A container is a subject only in a pod that runs several.  Return ``()`` for no subject.
+    A container is a subject only in a pod that runs several.  ``divided`` are the cgroups in units
+    whose children are subjects.  Return ``()`` for no subject.
     """
-    owner = _deepest_known(path, index)
+    owner = _deepest_known(path, index, divided)
     if owner is None:
         return ()
     if not containers or not owner.container_root or owner.kind is not SubjectKind.POD:
@@ -33,13 +36,13 @@ def subject_paths(path: str, index: PodIndex, containers: bool) -> tuple[Subject
     return owner, replace(owner, kind=SubjectKind.CONTAINER, root=owner.container_root)
 
 
-def _deepest_known(path: str, index: PodIndex) -> SubjectPath | None:
+def _deepest_known(path: str, index: PodIndex, divided: Set[str]) -> SubjectPath | None:
     workloads = workload_paths(path)
     for owner in reversed(workloads):
         if owner.kind is SubjectKind.POD and index.find(owner.uid, owner.container) is not None:
             return owner
     # No pod is listed: the innermost workload counts, else the unit or the cgroup itself.
-    return workloads[-1] if workloads else fallback_path(path)
+    return workloads[-1] if workloads else fallback_path(path, divided)
 
 
 def identify(owner: SubjectPath, index: PodIndex, inode: int) -> Identity:
@@ -49,11 +52,11 @@ def identify(owner: SubjectPath, index: PodIndex, inode: int) -> Identity:
         return _of_pod(owner, pod)
     if owner.kind is SubjectKind.POD:
         return Identity(f"pod:{owner.uid}", owner.kind, owner.uid, qos=owner.qos, cgroup=owner.root)
-    name = owner.root.rpartition("/")[2]
-    if owner.kind is SubjectKind.JOB:
-        name = owner.uid
-    elif owner.kind is SubjectKind.CONTAINER:
+    name = owner.name or owner.root.rpartition("/")[2]
+    if owner.kind is SubjectKind.CONTAINER:
         name = owner.uid[:_SHORT_ID]
+    elif owner.kind is SubjectKind.JOB:
+        name = owner.name or owner.uid
     return Identity(owner.root, owner.kind, owner.uid or str(inode), name=name, cgroup=owner.root)
 
 
@@ -110,13 +113,13 @@ def _possible_instances(
     yield f"{identity.instance}~{identity.uid}{owner.root}"
 
 
-def with_parents(subjects: Mapping[str, Identity]) -> list[Identity]:
+def with_parents(subjects: Mapping[str, Identity]) -> dict[str, Identity]:
     """Return the identities with ``parent`` set to the nearest subject around each cgroup."""
-    result = []
+    result = {}
     for path in sorted(subjects):
         above = path.rpartition("/")[0]
         while above and above not in subjects:
             above = above.rpartition("/")[0]
         parent = subjects[above].instance if above else ""
-        result.append(replace(subjects[path], parent=parent))
+        result[path] = replace(subjects[path], parent=parent)
     return result

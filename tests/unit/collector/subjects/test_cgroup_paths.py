@@ -7,7 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reveal_collector.subjects.cgroup_paths import process_cgroups, subject_path, workload_paths
+from reveal_collector.subjects.cgroup_paths import (
+    fallback_path,
+    process_cgroups,
+    subject_path,
+    workload_paths,
+)
 from reveal_contract.subjects import SubjectKind
 from support.property_tests import examples
 
@@ -43,7 +48,6 @@ SHAPES = [
     (f"/kubepods/burstable/pod{UID}/{ID}/docker/{ID2}", POD, UID, ID, "Burstable", 3),
     (f"/../../kubepods/burstable/pod{UID}/{ID}", POD, UID, ID, "Burstable", 3),
     (f"/../../pod{UID}/{ID}", POD, UID, ID, "Guaranteed", 1),
-    (f"/kubepods/burstable/pod{UID}/{ID} (deleted)", POD, UID, ID, "Burstable", 3),
     # without Kubernetes
     (f"/docker/{ID}", CONTAINER, ID, ID, "", 2),
     (f"/system.slice/docker-{ID}.scope", CONTAINER, ID, ID, "", 2),
@@ -59,6 +63,26 @@ SHAPES = [
     ("/system.slice/slurmstepd.scope/job_42/step_0/user/task_0", JOB, "42", "", "", 3),
     ("/system.slice/node7_slurmstepd.scope/job_42/step_extern", JOB, "42", "", "", 3),
     (f"/slurm/uid_1000/job_42/{ID}", JOB, "42", ID, "", 3),
+    # Slurm 26.05 names jobs by SLUID, unless CgroupJobIdPaths=yes
+    ("/system.slice/slurmstepd.scope/s5K1KKYAYG5D00/step_0/user/task_0", JOB, "s5K1KKYAYG5D00", "", "", 3),
+    ("/system.slice/node7_slurmstepd.scope/sEKNKTV3WPV500/step_batch/user", JOB, "sEKNKTV3WPV500", "", "", 3),
+    (f"/system.slice/docker-{ID}.scope/system.slice/slurmstepd.scope/sFNDM35NQ39R00/step_0", JOB, "sFNDM35NQ39R00", "", "", 5),
+    # PBS of cgroup versions 1 and 2, with earlier forms; an array job; TORQUE
+    ("/pbs_jobs.service/jobid/12345.gadi-pbs", JOB, "12345.gadi-pbs", "", "", 3),
+    ("/pbs_jobs.service/jobs/12345.pbs/tasks", JOB, "12345.pbs", "", "", 3),
+    ("/pbs.service/jobid/7[3].server.example.org", JOB, "7[3].server.example.org", "", "", 3),
+    ("/pbspro/0.headnode", JOB, "0.headnode", "", "", 2),
+    ("/pbs.slice/pbs-12.server.slice", JOB, "12.server", "", "", 2),
+    ("/torque/1234.server/R0.t0", JOB, "1234.server", "", "", 2),
+    # HTCondor: the slot has one job after another, so the uid is the inode
+    ("/htcondor/condor_var_lib_condor_execute_slot1_1@host.example.org", JOB, "", "", "", 2),
+    ("/system.slice/htcondor/condor_var_lib_condor_execute_slot1_23@host/control", JOB, "", "", "", 3),
+    ("/system.slice/htcondor/_condor_slot1_11@myhost.slice/_condor_slot1_11@myhost.scope", JOB, "", "", "", 3),
+    # LSF
+    ("/lsf/cluster1/job.6.2451.1404833812", JOB, "6", "", "", 3),
+    ("/lsf/cluster1/job.6[2].2451.1404833812", JOB, "6[2]", "", "", 3),
+    # Flux runs each job in a unit
+    ("/user.slice/user-500.slice/user@500.service/app.slice/imp-shell-1-fUdKSFCzEes.service", UNIT, "", "", "", 5),
     ("/system.slice/ssh.service", UNIT, "", "", "", 2),
     ("/user.slice/user-0.slice/session-3.scope", UNIT, "", "", "", 3),
     ("/user.slice/user-1000.slice/user@1000.service/app.slice/app-editor.scope", UNIT, "", "", "", 5),
@@ -67,6 +91,10 @@ SHAPES = [
     ("/batch/one", CGROUP, "", "", "", 2),
     ("/a/b/c/d/e/f", CGROUP, "", "", "", 4),
     ("/slurm/uid_1000", CGROUP, "", "", "", 2),
+    ("/system.slice/slurmstepd.scope/sFNDM35NQ39RI0", UNIT, "", "", "", 2),  # I is no base 32
+    ("/pbs_jobs.service/jobid", UNIT, "", "", "", 1),
+    ("/12345.pbs", CGROUP, "", "", "", 1),
+    ("/htcondor/master", CGROUP, "", "", "", 2),
     ("/batch/job_42", CGROUP, "", "", "", 2),
     ("/kubepods.slice/kubepods-burstable.slice", CGROUP, "", "", "", 2),
     (f"/kubepods/burstable/pod{UID[:-1]}", CGROUP, "", "", "", 3),
@@ -79,9 +107,26 @@ def test_a_path_names_its_owner(
 ) -> None:
     found = subject_path(path)
     assert found is not None
-    parts = [part for part in path.removesuffix(" (deleted)").split("/") if part not in ("", "..")]
+    parts = [part for part in path.split("/") if part not in ("", "..")]
     assert found.root == "/" + "/".join(parts[:depth])
     assert (found.kind, found.uid, found.container, found.qos) == (kind, uid, container, qos)
+
+
+def test_a_child_of_a_divided_cgroup_is_a_subject_and_the_rest_is_the_units() -> None:
+    manager = "/system.slice/grid.service"
+    for path, divided, root in (
+        (f"{manager}/job-1/task", {manager}, f"{manager}/job-1"),
+        (manager, {manager}, manager),
+        (f"{manager}/supervisor", {manager}, manager),
+        (f"{manager}/jobs/1/task", {f"{manager}/jobs"}, f"{manager}/jobs/1"),
+        (f"{manager}/daemon", {f"{manager}/jobs"}, manager),
+        (f"{manager}/job-1", {"/system.slice/other.service"}, manager),
+        (f"{manager}/job-1/inner.service", {manager}, f"{manager}/job-1/inner.service"),
+    ):
+        found = fallback_path(path, divided)
+        assert found is not None
+        assert found.root == root
+        assert found.kind is (UNIT if root.endswith(".service") else CGROUP)
 
 
 @pytest.mark.parametrize(
@@ -106,6 +151,8 @@ def test_a_process_is_placed_by_the_hierarchy_of_its_cpu_time() -> None:
     hybrid = f"12:devices:/user.slice\n4:cpu,cpuacct:{pod}\n0::/system.slice/containerd.service\n"
     assert process_cgroups(hybrid)[0] == pod
     assert process_cgroups(f"0::{pod}\n") == [pod]
+    assert process_cgroups(f"0::{pod} (deleted)\n") == [pod]
+    assert process_cgroups("0::/a\u2028b\x85c\n") == ["/a\u2028b\x85c"]
     assert process_cgroups("garbage\n1:name=systemd:/a\n") == ["/a"]
     colons = f"/system.slice/containerd.service/kubepods-pod{SLICE}.slice:cri-containerd:{ID}"
     assert process_cgroups(f"3:cpuacct,cpu:{colons}\n")[0] == colons
@@ -113,7 +160,9 @@ def test_a_process_is_placed_by_the_hierarchy_of_its_cpu_time() -> None:
 
 _parts = st.one_of(
     st.sampled_from([f"pod{UID}", ID, f"docker-{ID}.scope", "kubepods", "burstable", "..", "",
-                     f"kubepods-pod{SLICE}.slice", "job_1", "slurm", "lxc", "a.service"]),
+                     f"kubepods-pod{SLICE}.slice", "job_1", "slurm", "lxc", "a.service",
+                     "pbs_jobs.service", "7.server", "htcondor", "a_slot1_2@b.slice", "lsf",
+                     "job.1.2", "s5K1KKYAYG5D00", "supervisor", "x (deleted)"]),
     st.text(st.characters(exclude_characters="/"), max_size=20),
 )  # fmt: skip
 
@@ -124,8 +173,7 @@ def test_any_path_has_no_more_than_a_single_owner_above_it(parts: list[str]) -> 
     path = "/" + "/".join(parts)
     found = subject_path(path)
     for workload in (*workload_paths(path), *([found] if found else [])):
-        clean = "/" + "/".join(p for p in path.removesuffix(" (deleted)").split("/")
-                               if p not in ("", ".", ".."))  # fmt: skip
+        clean = "/" + "/".join(p for p in path.split("/") if p not in ("", ".", ".."))
         assert clean == workload.root or clean.startswith(workload.root + "/")
         again = subject_path(workload.root)
         assert again is not None
