@@ -25,6 +25,7 @@ from reveal_analyzer.sinks.metrics import KubeSinkMetrics, Metrics
 from reveal_analyzer.stream.reader import StreamReader
 from reveal_analyzer.worker import Worker
 from reveal_contract import VERSION
+from reveal_contract.foreign_names import printable
 from reveal_contract.kube.names import POD_VARIABLE
 from reveal_contract.names import REDIS_VARIABLE
 from reveal_contract.redis_address import with_credentials
@@ -124,6 +125,7 @@ def _add_process(flags: argparse.ArgumentParser) -> None:
     host = os.environ.get(POD_VARIABLE) or socket.gethostname()
     flags.add_argument(
         "--owner",
+        type=printable,
         default=f"{host}-{os.getpid()}",
         metavar="NAME",
         help="name, unique among analyzers (default: name of the pod or host, and process id)",

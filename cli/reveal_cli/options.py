@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from reveal_cli.errors import USAGE, CliError
 from reveal_contract.finding import Severity
+from reveal_contract.foreign_names import printable
 from reveal_contract.settings import MODES, SENSITIVITIES, AnalyzerSettings, SettingsError
 
 _T = TypeVar("_T")
@@ -140,7 +141,9 @@ def _add_mode(group: argparse._ArgumentGroup, offline: bool) -> None:
 def add_host(parser: argparse.ArgumentParser) -> None:
     """Add the flags that choose the host and its sources."""
     group = parser.add_argument_group("host and sources")
-    group.add_argument("--node", default=platform.node() or "localhost", help=argparse.SUPPRESS)
+    group.add_argument(
+        "--node", type=printable, default=platform.node() or "localhost", help=argparse.SUPPRESS
+    )
     for name, path in (("proc", "/proc"), ("sys", "/sys"), ("cgroup", "/sys/fs/cgroup")):
         group.add_argument(
             f"--{name}-root", metavar="DIR", type=Path, default=Path(path),

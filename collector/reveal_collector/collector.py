@@ -41,6 +41,7 @@ from reveal_contract import VERSION
 from reveal_contract.catalogue import find
 from reveal_contract.cpu_shares import EQUAL_SHARES, CpuShares
 from reveal_contract.envelope import WireError
+from reveal_contract.foreign_names import printable
 from reveal_contract.metric import Lane, Scope
 from reveal_contract.names import CPU_SHARES, SUBJECTS
 from reveal_contract.runtime.liveness import LivenessFiles
@@ -207,7 +208,8 @@ class Collector:
                 for feed in sampler.feeds if not feed.absent
             ),
             missing=self._still_missing(),
-            degraded=tuple(self._degraded(health, failing)), failing=tuple(failing),
+            degraded=tuple(map(printable, self._degraded(health, failing))),
+            failing=tuple(failing),
             late_ticks=sampler.counts.late_ticks,
             missed_ticks=sampler.counts.missed_ticks,
             skipped_slices=sampler.counts.skipped_slices,

@@ -22,6 +22,7 @@ from reveal_collector.shipping.redis_sink import RedisSink
 from reveal_collector.shipping.sinks import RecordingSink, Sink
 from reveal_collector.subjects.pods.process_owner import own_pod_cgroups
 from reveal_contract import VERSION
+from reveal_contract.foreign_names import printable
 from reveal_contract.kube.names import NAMESPACE_VARIABLE, NODE_VARIABLE, POD_VARIABLE
 from reveal_contract.names import REDIS_VARIABLE
 from reveal_contract.recording import RecordingWriter
@@ -159,6 +160,7 @@ def settings_of(arguments: argparse.Namespace, environment: Mapping[str, str]) -
         if (value := getattr(arguments, spec.name)) is not None
     }
     settings = replace(CollectorSettings.from_mapping(given), **flags)
+    settings = replace(settings, node=printable(settings.node))
     if problems := settings.problems():
         raise SettingsError("; ".join(problems))
     return replace(

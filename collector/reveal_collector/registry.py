@@ -63,6 +63,7 @@ from reveal_collector.subjects.pods.process_owner import ProcessOwner
 from reveal_collector.subjects.processes import ProcessGroups
 from reveal_collector.subjects.tracker import SubjectSelection, SubjectTracker
 from reveal_contract import ledger, plugins
+from reveal_contract.foreign_names import printable
 from reveal_contract.settings import CollectorSettings, SettingsError
 
 log = logging.getLogger(__name__)
@@ -236,6 +237,6 @@ def _missing(opening: Opening) -> MissingSource:
     """Return why a source did not open."""
     error = opening.error if opening.ended.is_set() else NO_ANSWER
     if isinstance(error, Unsupported):
-        return MissingSource(opening.source.name, error.reason, error.remedy)
+        return MissingSource(opening.source.name, printable(error.reason), error.remedy)
     log.debug("source %s does not open", opening.source.name, exc_info=error)
-    return MissingSource(opening.source.name, f"cannot be opened: {error}", "")
+    return MissingSource(opening.source.name, printable(f"cannot be opened: {error}"), "")

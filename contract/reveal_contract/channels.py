@@ -12,6 +12,7 @@ from _blake2 import blake2b
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
+from reveal_contract.foreign_names import printable
 from reveal_contract.metric import Kind, Lane
 
 TABLE_VERSION = 1
@@ -30,7 +31,8 @@ class Channel:
     """One column: a metric of one instance.
 
     A raw integer on the wire times ``scale`` is the value in the metric's base unit
-    (ticks to ns, kB to bytes, sectors to bytes).  ``instance`` is "" for the node itself.
+    (ticks to ns, kB to bytes, sectors to bytes).  ``instance`` is "" for the node itself, else a
+    printable name.
     """
 
     metric: str
@@ -38,6 +40,20 @@ class Channel:
     kind: Kind = Kind.GAUGE
     scale: float = 1.0
     lane: Lane = Lane.FAST
+
+    def __post_init__(self) -> None:
+        if not self.instance.isprintable():
+            object.__setattr__(self, "instance", printable(self.instance))
+
+    @classmethod
+    def announced(cls, metric: str, instance: str, kind: Kind, scale: float, lane: Lane) -> Channel:
+        """Return a channel of an announced table, whose key is that of the instance as written.
+
+        Collectors of an earlier version announced names that are not printable.
+        """
+        channel = cls(metric, "", kind, scale, lane)
+        object.__setattr__(channel, "instance", instance)
+        return channel
 
     @property
     def label(self) -> str:
@@ -132,7 +148,7 @@ def _channel(row: object) -> Channel:
 def _shared_channel(metric: str, instance: str, kind: str, scale: float, lane: str) -> Channel:
     """Return one object for all tables: similar nodes differ only in their pods."""
     instance.encode()  # a lone surrogate is valid JSON but cannot be encoded
-    return Channel(metric, instance, Kind(kind), _scale(scale), Lane(lane))
+    return Channel.announced(metric, instance, Kind(kind), _scale(scale), Lane(lane))
 
 
 def _scale(value: float) -> float:

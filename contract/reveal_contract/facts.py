@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from typing import Any, cast, get_args, get_origin, get_type_hints
 
+from reveal_contract.foreign_names import printable
 from reveal_contract.names import camel_case
 
 FACTS_VERSION = 1
@@ -265,7 +266,10 @@ class Facts:
     unread: tuple[str, ...] = ()
 
     def to_json(self) -> bytes:
-        """Return canonical JSON: equal facts have equal bytes; unknown ones are left out."""
+        """Return canonical JSON: equal facts have equal bytes; unknown ones are left out.
+
+        Names that are not printable are written in their printable form.
+        """
         row = {"version": FACTS_VERSION, **_row(self)}
         return json.dumps(row, separators=(",", ":"), ensure_ascii=False).encode()
 
@@ -304,8 +308,8 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
     if isinstance(value, Mapping):
-        return {key: value[key] for key in sorted(value)}
-    return value
+        return {printable(key): _plain(value[key]) for key in sorted(value)}
+    return printable(value) if isinstance(value, str) else value
 
 
 def _parsed(kind: type[Any], row: object, where: str) -> Any:
@@ -333,10 +337,10 @@ def _value(hint: Any, value: object, where: str) -> Any:
     if origin is tuple and isinstance(value, list):
         return tuple(_value(inner[0], item, where) for item in value)
     if origin is Mapping and isinstance(value, dict):
-        return {key: _value(inner[1], item, where) for key, item in value.items()}
+        return {printable(key): _value(inner[1], item, where) for key, item in value.items()}
     if origin in (tuple, Mapping) or not _fits(hint, value):
         raise FactsError(f"{where}: {ascii(value)[:80]} has the wrong type")
-    return value
+    return printable(value) if isinstance(value, str) else value
 
 
 def _fits(hint: Any, value: object) -> bool:

@@ -116,7 +116,7 @@ class CollectorSettings(_Settings):
             found.append("samplePeriodMilliseconds: must be between 20 and 1000")
         elif 1000 % self.sample_period_milliseconds:
             found.append("samplePeriodMilliseconds: must divide 1000")
-        if not self.node or len(self.node.encode()) > 253:
+        if not 1 <= len(self.node.encode(errors="replace")) <= 253:
             found.append("node: must be a name of 1 to 253 bytes")
         for name in ("buffer_seconds", "stream_seconds", "cpu_budget_millicores"):
             if getattr(self, name) < 1:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any
 
+from reveal_contract.foreign_names import printable
 from reveal_contract.names import camel_case
 
 MAX_SUBJECTS = 4096
@@ -38,7 +39,8 @@ class Identity:
     other cgroup.  The same instance with another uid is another subject.  ``containers`` are
     ``name=id`` of a pod.  ``parent`` is the instance of the subject whose cgroup contains this one;
     its counters include those of this subject.  ``host_network`` means that it has no network
-    namespace of its own.  Times are ns since the epoch; ``until_ns`` is 0 while it is alive.
+    namespace of its own.  Times are ns since the epoch; ``until_ns`` is 0 while it is alive.  All
+    texts are printable: ``cgroup`` may differ from the path that the kernel knows.
     """
 
     instance: str
@@ -55,6 +57,17 @@ class Identity:
     host_network: bool = False
     since_ns: int = 0
     until_ns: int = 0
+
+    def __post_init__(self) -> None:
+        for name in _TEXTS:
+            text = getattr(self, name)
+            if not text.isprintable():
+                object.__setattr__(self, name, printable(text))
+        if not all(map(str.isprintable, self.containers)):
+            object.__setattr__(self, "containers", tuple(map(printable, self.containers)))
+
+
+_TEXTS = tuple(spec.name for spec in fields(Identity) if spec.type == "str")
 
 
 def to_rows(subjects: Iterable[Identity]) -> list[dict[str, Any]]:

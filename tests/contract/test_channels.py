@@ -96,6 +96,14 @@ def test_the_key_is_that_of_the_first_release() -> None:
     assert table.key.hex() == "0bff4196662e521d"
 
 
+def test_a_table_with_names_that_are_not_printable_keeps_the_key_it_was_announced_with() -> None:
+    table = ChannelTable.from_json(announced(fast=[["cpu.user", "a\x1bb\xa0", *ROW[2:]]]))
+    assert table.fast[0].instance == "a\x1bb\xa0"
+    assert table.key.hex() == "696c370390ddccbe"
+    assert ChannelTable.from_json(table.to_json()) == table
+    assert Channel("cpu.user", "a\x1bb\xa0").instance == "a\\x1bb\\u00a0"
+
+
 def announced(**parts: object) -> bytes:
     return json.dumps({"version": 1, "fast": [ROW], "slow": [], **parts}).encode()
 

@@ -49,6 +49,15 @@ def test_the_text_format_is_readable(capsys: pytest.CaptureFixture[str]) -> None
 
 
 @pytest.mark.parametrize("style", [logs.TEXT, logs.JSON])
+def test_a_path_in_a_line_is_printable(style: str, capsys: pytest.CaptureFixture[str]) -> None:
+    logs.set_up(style)
+    logging.getLogger("part").info("%s: gone\nretrying", "/a/caf\udce9\x1b[1m")
+    written = capsys.readouterr().err
+    message = json.loads(written)["message"] if style == logs.JSON else written.rstrip("\n")
+    assert message.endswith("/a/caf\\xe9\\x1b[1m: gone\nretrying")
+
+
+@pytest.mark.parametrize("style", [logs.TEXT, logs.JSON])
 def test_an_uncaught_exception_is_logged_in_the_same_format(
     style: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

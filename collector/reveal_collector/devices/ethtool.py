@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import array
 import fcntl
+import os
 import socket
 import struct
 from collections.abc import Sequence
@@ -96,7 +97,7 @@ class Ethtool:
         """Send one request; the kernel overwrites it with the answer."""
         buffer = array.array("B", request)
         address, _ = buffer.buffer_info()
-        fcntl.ioctl(self._socket, _SIOCETHTOOL, _IFREQ.pack(name.encode()[:15], address))
+        fcntl.ioctl(self._socket, _SIOCETHTOOL, _IFREQ.pack(os.fsencode(name)[:15], address))
         return buffer.tobytes()
 
 
@@ -140,4 +141,4 @@ def queues_of(numbers: Sequence[int]) -> CurrentAndMaximum:
 
 
 def _text(data: bytes) -> str:
-    return data.partition(b"\0")[0].decode("ascii", "replace").strip()
+    return data.partition(b"\0")[0].decode("ascii", "surrogateescape").strip()

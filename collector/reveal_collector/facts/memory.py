@@ -80,7 +80,7 @@ def _pools(folder: Path, node: int | None) -> list[HugePool]:
 
 def swaps(text: str) -> tuple[Swap, ...]:
     """Return the devices of ``/proc/swaps``; blanks in a file's name are octal escapes."""
-    rows = (line.split() for line in text.splitlines()[1:])
+    rows = (line.split() for line in text.split("\n")[1:])
     return tuple(
         Swap(row[0], row[1], int(row[2]) * 1024)
         for row in rows

@@ -97,4 +97,4 @@ def address(handle: Handle) -> int | None:
 
 def text(value: str | bytes) -> str:
     """Return a pynvml string; older versions give bytes."""
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value

@@ -59,9 +59,12 @@ def _entries(folder: Path) -> tuple[str, ...]:
 
 
 def read_text(path: Path) -> str:
-    """Return a short file without surrounding blanks; "" where it cannot be read."""
+    """Return a short file without surrounding blanks; "" where it cannot be read.
+
+    A byte that is no UTF-8 becomes a lone surrogate, as in the names of files.
+    """
     try:
-        return path.read_text("utf-8", "replace").strip()
+        return path.read_text("utf-8", "surrogateescape").strip()
     except OSError:
         return ""
 
@@ -76,7 +79,8 @@ def read_number(path: Path) -> int | None:
 
 def parse_fields(text: str) -> dict[str, str]:
     """Return the lines ``key: value`` of a text without surrounding blanks; skip other lines."""
-    parts = (line.partition(":") for line in text.splitlines())
+    # not splitlines: the name of a process may have a character that ends a line of Unicode
+    parts = (line.partition(":") for line in text.split("\n"))
     return {key.strip(): value.strip() for key, colon, value in parts if colon}
 
 

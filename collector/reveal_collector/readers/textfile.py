@@ -38,6 +38,14 @@ _FULL = 1024
 _SAME_BLANKS = bytes.maketrans(b"\x1c\x1d\x1e\x1f", b"????")
 
 
+def decoded(data: bytes) -> str:
+    """Return the text of a kernel file, with the same tokens as ``data.split()``.
+
+    Other bytes than ASCII become lone surrogates, as UTF-8 has blanks that split a text only.
+    """
+    return data.translate(_SAME_BLANKS).decode("ascii", "surrogateescape")
+
+
 class OpenFile:
     """A file that is opened once and read completely each time."""
 
@@ -175,7 +183,7 @@ class TokenSource:
 
     def _learn(self, data: bytes) -> None:
         shaped = self._form.apply(data)
-        text = shaped.translate(_SAME_BLANKS).decode("ascii", "replace")
+        text = decoded(shaped)
         by_channel: dict[Channel, int] = {}
         watched = set()
         for position, channel in self._learn_layout(text):

@@ -26,6 +26,7 @@ from reveal_collector.readers.textfile import (
     OpenFile,
     TokenSource,
     channel,
+    decoded,
     is_number,
     rows,
 )
@@ -92,7 +93,7 @@ class DiskStats(Joined):
         if not self._disks:
             return False
         self._checks += 1
-        text = self._list.read().decode("ascii", "replace")
+        text = decoded(self._list.read())
         previous, self._listed = self._listed, _listed(text)
         # sysfs is expensive to list: compare the list of diskstats first.
         if self._listed == previous and self._checks % _SYSFS_CHECKS:
@@ -101,7 +102,7 @@ class DiskStats(Joined):
 
     def _files(self) -> list[Source]:
         self._list.open()
-        text = self._list.read().decode("ascii", "replace")
+        text = decoded(self._list.read())
         self._listed, selected = _listed(text), disks(text, self._block)
         files = {disk: self._block / disk.replace("/", "!") / "stat" for disk in selected}
         if not all(path.exists() for path in files.values()):
@@ -154,7 +155,8 @@ def layout(text: str, block: Path) -> Layout:
 def _lines(text: str, block: Path) -> Iterator[tuple[int, list[str]]]:
     """Yield the lines of whole disks: those in sysfs, or by their names without sysfs."""
     try:
-        whole = {name.replace("!", "/") for name in os.listdir(block)}  # noqa: PTH208
+        names = os.listdir(os.fsencode(block))  # noqa: PTH208
+        whole = {decoded(name).replace("!", "/") for name in names}
     except OSError:
         whole = None
     for start, tokens in rows(text):

@@ -53,7 +53,7 @@ def sources(roots: Roots) -> list[Source]:
 
 def usage(proc: Path) -> dict[Channel, int | None]:
     """Return size, free space and inodes of each file system; ``None`` where unknown."""
-    table = (proc / "1/mountinfo").read_text("utf-8", "replace")
+    table = os.fsdecode((proc / "1/mountinfo").read_bytes())
     base = _host_root(proc)
     columns: dict[Channel, int | None] = {}
     for mount in local_mounts(mounts(table)):

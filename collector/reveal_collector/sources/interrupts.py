@@ -165,14 +165,14 @@ def parse(line: bytes) -> InterruptRow:
     found = _LINE.match(line)
     if found is None:
         return InterruptRow(line, "", [])
-    number = found[1].decode("ascii", "replace")
+    number = found[1].decode("ascii", "surrogateescape")
     name = f"{number}:{_device_name(found[3] or b'')}" if number.isdecimal() else number
     return InterruptRow(line, name, list(map(int, found[2].split())))
 
 
 def _device_name(rest: bytes) -> str:
     """Return the driver after chip and trigger; of a shared interrupt, the first driver."""
-    names = rest.decode("ascii", "replace").rsplit("  ", 1)[-1].strip()
+    names = rest.decode("ascii", "surrogateescape").rsplit("  ", 1)[-1].strip()
     return names.split(",")[0].replace("{", "(").replace("}", ")")[:_NAME_LENGTH]
 
 

@@ -12,6 +12,7 @@ The counters are in memory; an unchanged one is read every ten seconds.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -101,7 +102,7 @@ def _lower_maximum(parse: Parse, port_maximum: int | None, text: bytes) -> int |
 
 
 def _bytes(path: Path) -> bytes:
-    return read_text(path).encode()
+    return os.fsencode(read_text(path))
 
 
 class _AerCounters:

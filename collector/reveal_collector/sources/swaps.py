@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.sysfs_attributes import SnapshotSource
-from reveal_collector.readers.textfile import channel, is_number, rows
+from reveal_collector.readers.textfile import channel, decoded, is_number, rows
 from reveal_contract.channels import Channel
 
 _KIB = 1024.0
@@ -18,7 +18,7 @@ _NUMBERS = 3  # size, used, priority: the last columns of each row
 
 def sources(roots: Roots) -> list[Source]:
     path = roots.proc / "swaps"
-    return [SnapshotSource("swaps", lambda: usage(path.read_text("utf-8", "replace")))]
+    return [SnapshotSource("swaps", lambda: usage(decoded(path.read_bytes())))]
 
 
 def usage(text: str) -> dict[Channel, int | None]:

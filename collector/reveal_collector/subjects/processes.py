@@ -27,6 +27,7 @@ from reveal_collector.subjects.process_search import ProcessSearch
 from reveal_collector.subjects.tracker import SubjectSelection
 from reveal_contract.catalogue import find
 from reveal_contract.channels import Channel
+from reveal_contract.foreign_names import printable
 from reveal_contract.metric import Lane
 
 log = logging.getLogger(__name__)
@@ -72,18 +73,12 @@ def parse_stat(pid: int, data: bytes, page: int) -> ProcessSample:
         group=int(fields[2]),
         parent=int(fields[1]),
         start=int(fields[19]),
-        name=printable(head.partition(b"(")[2]),
+        name=printable(os.fsdecode(head.partition(b"(")[2])),
         totals=(own[0] + own[1] + waited[0] + waited[1], own[2] + waited[2], 0, 0),
         memory=int(fields[21]) * page,
         threads=int(fields[17]),
         waited=waited[0] + waited[1],
     )
-
-
-def printable(name: bytes) -> str:
-    """Return a command name without control characters: users choose names freely."""
-    text = name.decode("utf-8", "replace")
-    return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 def parse_io(data: bytes) -> tuple[int, int]:

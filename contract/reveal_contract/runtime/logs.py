@@ -9,10 +9,19 @@ import sys
 import time
 from typing import Any
 
+from reveal_contract.foreign_names import printable
+
 log = logging.getLogger(__name__)
 
 TEXT, JSON = "text", "json"
 _TEXT_FORM = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+
+class TextLines(logging.Formatter):
+    """A line for people; names in it, such as paths, are printable."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        return _printable_lines(super().formatMessage(record))
 
 
 class JsonLines(logging.Formatter):
@@ -33,13 +42,17 @@ class JsonLines(logging.Formatter):
             "time": f"{moment}.{int(record.msecs):03d}Z",
             "severity": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": _printable_lines(record.getMessage()),
         }
         if (about := getattr(record, "object", None)) is not None:
             row["object"] = about
         if record.exc_info:
             row["error"] = self.formatException(record.exc_info)
         return row
+
+
+def _printable_lines(text: str) -> str:
+    return "\n".join(map(printable, text.split("\n")))
 
 
 def add_flag(parser: argparse.ArgumentParser) -> None:
@@ -55,7 +68,7 @@ def add_flag(parser: argparse.ArgumentParser) -> None:
 def set_up(style: str = TEXT, level: int = logging.INFO) -> None:
     """Log to standard error only."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines() if style == JSON else logging.Formatter(_TEXT_FORM))
+    handler.setFormatter(JsonLines() if style == JSON else TextLines(_TEXT_FORM))
     logging.basicConfig(level=level, handlers=[handler], force=True)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,7 +23,7 @@ class ProcessOwner:
 
     def __call__(self, pid: int) -> str | None:
         try:
-            text = (self._proc / str(pid) / "cgroup").read_text("utf-8", "replace")
+            text = os.fsdecode((self._proc / str(pid) / "cgroup").read_bytes())
             for path in cgroup_paths.process_cgroups(text):
                 if (owner := cgroup_paths.subject_path(path)) is not None:
                     return names.identify(owner, PodIndex(), 0).instance
@@ -48,7 +49,7 @@ def own_pod_cgroups(proc: Path) -> list[str]:
     (cgroup_namespaces(7)).
     """
     try:
-        text = (proc / "self/cgroup").read_text("utf-8", "replace")
+        text = os.fsdecode((proc / "self/cgroup").read_bytes())
     except OSError:
         return []
     found = (cgroup_paths.workload_paths(path) for path in cgroup_paths.process_cgroups(text))

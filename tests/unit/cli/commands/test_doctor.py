@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from reveal_contract.recording import RecordingWriter
 from reveal_contract.wire import encode, gauges
 from support.hosts import complete_hosts
 from support.hosts.configuration import Setup, add_huge_pages, add_setup
+from support.hosts.foreign_names import add_foreign_names
 from support.hosts.tree import Tree
 from support.redis_streams import TABLE, message
 
@@ -53,6 +55,26 @@ def test_doctor_describes_a_host_and_its_configuration(
     ):  # fmt: skip
         assert words in " ".join(text.split())
     assert max(map(len, text.splitlines())) <= 120
+
+
+@pytest.mark.parametrize(
+    "command", [["doctor"], ["doctor", "--json"], ["catalog"], ["catalog", "--json"]]
+)
+def test_names_that_are_not_utf8_are_printed(
+    command: list[str], tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes], own_signals: None
+) -> None:
+    tree = Tree(tmp_path / os.fsdecode(b"tree\xfe"))
+    add_foreign_names(tree)
+    roots = tree.roots
+    flags = ["--proc-root", str(roots.proc), "--sys-root", str(roots.sys),
+             "--cgroup-root", str(roots.cgroup), "--node", os.fsdecode(b"n\xff")]  # fmt: skip
+    assert main([*command, *flags]) == DONE
+    text = capfdbinary.readouterr().out.decode()
+    if command[0] == "catalog":
+        assert "eth\\xff0" in text.replace("\\\\", "\\")
+    if command[-1] == "--json":
+        parsed = json.dumps(json.loads(text), ensure_ascii=False)
+        assert parsed.isprintable()
 
 
 def test_doctor_has_the_same_as_json(

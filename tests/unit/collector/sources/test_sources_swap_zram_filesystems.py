@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 from pathlib import Path
 
@@ -55,6 +56,17 @@ def test_swap_switched_on_while_running(tree: Tree) -> None:
 def test_a_swap_file_that_was_removed_in_use() -> None:
     columns = swaps.usage("/swap (deleted)    file  1048572 5 -2\n")
     assert {channel.instance: value for channel, value in columns.items()} == {"/swap": -2}
+
+
+def test_a_file_system_is_asked_by_the_bytes_of_its_path(tmp_path: Path) -> None:
+    path = os.fsdecode(b"/data\xff\r\xc3\xa9")
+    (tmp_path / f"host{path}").mkdir(parents=True)
+    (tmp_path / "proc/1").mkdir(parents=True)
+    (tmp_path / "proc/1/root").symlink_to(tmp_path / "host")
+    row = f"27 1 254:0 / {path} rw,relatime - ext4 /dev/vda rw\n"
+    (tmp_path / "proc/1/mountinfo").write_bytes(os.fsencode(row))
+    sizes = {each.label: value for each, value in filesystems.usage(tmp_path / "proc").items()}
+    assert sizes["storage.filesystem.size{/data\\xff\\x0dé}"]
 
 
 def test_a_kernel_without_swap(tree: Tree) -> None:

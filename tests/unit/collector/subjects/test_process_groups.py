@@ -26,9 +26,9 @@ from reveal_collector.subjects.processes import (
     ProcessGroups,
     parse_io,
     parse_stat,
-    printable,
 )
 from reveal_collector.subjects.tracker import SubjectSelection
+from reveal_contract.foreign_names import printable
 
 LATER = 10**9
 
@@ -184,7 +184,12 @@ def test_a_garbled_stat_is_refused(data: bytes) -> None:
 
 @given(st.binary(max_size=16))
 def test_a_name_from_anybody_is_printable(name: bytes) -> None:
-    assert printable(name).isprintable()
+    assert parse_stat(3, stat(3, name=name), 4096).name == printable(os.fsdecode(name))
+
+
+def test_a_name_truncated_inside_a_character_shows_its_bytes() -> None:
+    name = "inner-job-名字".encode()[:15]
+    assert parse_stat(3, stat(3, name=name), 4096).name == "inner-job-名\\xe5\\xad"
 
 
 def test_io_is_read_by_name() -> None:
