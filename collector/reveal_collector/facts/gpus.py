@@ -112,7 +112,7 @@ def _process(roots: Roots, pid: int, addresses: set[str]) -> GpuProcess | None:
 def cgroup(lines: str) -> str:
     """Return the most specific cgroup: of CPU accounting in version 1, else the unified one."""
     paths = {}
-    for line in lines.split("\n"):
+    for line in filter(None, lines.split("\n")):
         _, controllers, path = [*line.split(":", 2), "", ""][:3]
         for controller in controllers.split(","):
             paths[controller] = path
