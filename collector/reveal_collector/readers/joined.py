@@ -18,40 +18,46 @@ from reveal_contract.metric import Lane
 _WORDS = {b"up": 1, b"unknown": 1, b"down": 0, b"lowerlayerdown": 0, b"dormant": 0,
           b"notpresent": 0, b"testing": 0}  # fmt: skip
 _SINGLE_NUMBER = TokenPlan(1, (), (0,))
+_FAST_READS = 10  # of the fast lane a second
 
 
 class Joined:
     """Concatenates the columns of several sources; a source that fails leaves its columns empty.
 
     ``find`` returns the sources.  ``open`` raises ``Unsupported`` if none of them opens: with the
-    reason of the first one, or else with ``absent``.
+    reason of the first one, or else with ``absent``.  Where sources come and go while the host
+    runs, ``fingerprint`` returns another value then, and ``find`` is called again.
     """
 
     def __init__(
-        self, name: str, lane: Lane, find: Callable[[], Sequence[Source]], absent: str
+        self,
+        name: str,
+        lane: Lane,
+        find: Callable[[], Sequence[Source]],
+        absent: str,
+        fingerprint: Callable[[], object] | None = None,
     ) -> None:
         self.name, self.lane = name, lane
         self.channels: tuple[Channel, ...] = ()
         self._find, self._absent = find, absent
+        self._changes = Changes(fingerprint, lane) if fingerprint is not None else None
         self._parts: list[Source] = []
 
     def open(self) -> None:
         """Find and open the sources."""
         self.close()
-        reason: Unsupported | None = None
-        for part in self._find():
-            try:
-                part.open()
-            except Unsupported as error:
-                reason = reason or error
-            else:
-                self._parts.append(part)
+        if self._changes is not None:
+            self._changes.adopt()
+        self._parts, reason = _opened(self._find())
         if not self._parts:
             raise reason or Unsupported(self._absent)
         self._join()
 
     def read(self) -> Sequence[int | None]:
         """Return the values of all sources."""
+        if self._changes is not None and self._changes.after_read():
+            self._find_again()
+            raise LayoutChanged(self.name)
         values: list[int | None] = []
         changed = False
         for part in self._parts:
@@ -72,8 +78,9 @@ class Joined:
         return None if None in found else [each for scans in found for each in scans or ()]
 
     def stale(self) -> bool:
-        """Return whether one of the sources is stale."""
-        return any(is_stale(part) for part in self._parts)
+        """Return whether one of the sources is stale, or sources came or went; once a second."""
+        changed = self._changes is not None and self._changes.after_second()
+        return any(is_stale(part) for part in self._parts) or changed
 
     def close(self) -> None:
         """Close all sources."""
@@ -81,8 +88,71 @@ class Joined:
             part.close()
         self._parts, self.channels = [], ()
 
+    def _find_again(self) -> None:
+        previous = self._parts
+        self._parts, _ = _opened(self._find())
+        # closed last: a new file must get another descriptor, so that its scan differs
+        for part in previous:
+            part.close()
+        self._join()
+
     def _join(self) -> None:
         self.channels = tuple(each for part in self._parts for each in part.channels)
+
+
+def _opened(found: Sequence[Source]) -> tuple[list[Source], Unsupported | None]:
+    """Open sources; return those that open, and the first reason of the others."""
+    parts, reason = [], None
+    for part in found:
+        try:
+            part.open()
+        except Unsupported as error:
+            reason = reason or error
+        else:
+            parts.append(part)
+    return parts, reason
+
+
+class Changes:
+    """Notices that a fingerprint has changed, at the price of a look every ``CHECK_EVERY`` seconds.
+
+    A change counts once two looks in a row give the same: the kernel shows the folder of a new
+    device before its files.
+    """
+
+    def __init__(self, fingerprint: Callable[[], object], lane: Lane) -> None:
+        self._fingerprint = fingerprint
+        self._reads_per_look = CHECK_EVERY * (_FAST_READS if lane is Lane.FAST else 1)
+        self._reads = self._seconds = 0
+        self._adopted = self._last = object()
+        self._noticed = False
+
+    def adopt(self) -> None:
+        """Take the present state as the known one."""
+        self._adopted = self._last = self._fingerprint()
+        self._noticed = False
+
+    def after_read(self) -> bool:
+        """Return whether there is a change, which then counts as known; for each read."""
+        self._reads += 1
+        if not self._noticed and self._reads % self._reads_per_look == 0:
+            self._look()
+        noticed, self._noticed = self._noticed, False
+        if noticed:
+            self._adopted = self._last
+        return noticed
+
+    def after_second(self) -> bool:
+        """Return whether there is a change; called once a second where nobody calls ``read``."""
+        self._seconds += 1
+        if self._seconds % CHECK_EVERY == 0:
+            self._look()
+        return self._noticed
+
+    def _look(self) -> None:
+        found = self._fingerprint()
+        self._noticed = found == self._last != self._adopted
+        self._last = found
 
 
 class NumberFiles:

@@ -14,9 +14,10 @@ from pathlib import Path
 from reveal_collector.devices.cpu_topology import packages
 from reveal_collector.kernel_interfaces.errors import LayoutChanged, Unsupported
 from reveal_collector.kernel_interfaces.perf_event import PerfEvent
+from reveal_collector.readers.joined import Changes
 from reveal_collector.readers.perf_groups import CountingPlan, CpuEvent, PerfGroupSource
 from reveal_collector.readers.source import Roots, Source
-from reveal_collector.readers.sysfs_attributes import read_number, read_text
+from reveal_collector.readers.sysfs_attributes import entries, read_number, read_text
 from reveal_collector.readers.textfile import OpenFile, channel
 from reveal_collector.sources.pmu.device import PmuDevice, pmu_devices
 from reveal_contract.channels import Channel
@@ -100,17 +101,22 @@ def _counted(device: PmuDevice, package: str) -> Iterator[tuple[Channel, PerfEve
 
 
 class Powercap:
-    """``energy_uj`` of each RAPL zone, as counters that do not wrap."""
+    """``energy_uj`` of each RAPL zone, as counters that do not wrap.
+
+    Zones come and go with the modules that provide them.
+    """
 
     name, lane = _NAME, Lane.SLOW
 
     def __init__(self, roots: Roots) -> None:
         self.channels: tuple[Channel, ...] = ()
         self._folder = roots.sys / "class/powercap"
+        self._changes = Changes(lambda: entries(self._folder), self.lane)
         self._zones: list[RaplZone] = []
 
     def open(self) -> None:
         self.close()
+        self._changes.adopt()
         denied: Unsupported | None = None
         columns = []
         for path, column in zones(self._folder):
@@ -127,6 +133,9 @@ class Powercap:
         self.channels = tuple(columns)
 
     def read(self) -> Sequence[int | None]:
+        if self._changes.after_read():
+            self.open()
+            raise LayoutChanged(self.name)
         return [zone.read() for zone in self._zones]
 
     def close(self) -> None:

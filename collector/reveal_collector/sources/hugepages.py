@@ -7,17 +7,19 @@ as ordinary memory.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from reveal_collector.devices.numa_nodes import numa_nodes
-from reveal_collector.readers.joined import NumberFiles
+from reveal_collector.readers.joined import Joined, NumberFiles
 from reveal_collector.readers.source import Roots, Source
+from reveal_collector.readers.sysfs_attributes import entries
 from reveal_collector.readers.textfile import channel
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 
 _POOL = re.compile(r"hugepages-(\d+)kB\Z")
+_REMEDY = "use a kernel with CONFIG_HUGETLBFS"
 _HOST = {
     "nr_hugepages": "memory.hugepages.total",
     "free_hugepages": "memory.hugepages.free",
@@ -32,24 +34,34 @@ _NODE = {
 
 
 def sources(roots: Roots) -> list[Source]:
-    pools, node_folder = roots.sys / "kernel/mm/hugepages", roots.sys / "devices/system/node"
+    pools, nodes = roots.sys / "kernel/mm/hugepages", roots.sys / "devices/system/node"
+    absent = f"{pools} does not exist"
+    # The page sizes with a pool do not change after boot, but nodes with pools may be added.
+    return [
+        Joined(
+            "hugepages", Lane.SLOW, lambda: list(_parts(pools, nodes)), absent,
+            lambda: entries(nodes),
+        )
+    ]  # fmt: skip
+
+
+def _parts(pools: Path, nodes: Path) -> Iterator[Source]:
+    yield _part(pools, _HOST, "")
+    for number, folder in numa_nodes(nodes).items():
+        yield _part(folder / "hugepages", _NODE, f"/{number}")
+
+
+def _part(folder: Path, metrics: Mapping[str, str], suffix: str) -> Source:
+    """Return the pools in a folder; the instances are their page sizes with this suffix."""
 
     def find() -> dict[Path, Channel]:
-        return dict(_files(pools, node_folder))
+        return {
+            path / file: channel(metric, f"{size}kB{suffix}", size * 1024.0)
+            for path, size in _pools(folder)
+            for file, metric in metrics.items()
+        }
 
-    remedy = "use a kernel with CONFIG_HUGETLBFS"
-    # The page sizes with a pool do not change after boot.
-    return [NumberFiles("hugepages", Lane.SLOW, pools, find, remedy, lasting=True)]
-
-
-def _files(pools: Path, node_folder: Path) -> Iterator[tuple[Path, Channel]]:
-    for path, size in _pools(pools):
-        for file, metric in _HOST.items():
-            yield path / file, channel(metric, f"{size}kB", size * 1024.0)
-    for number, folder in numa_nodes(node_folder).items():
-        for path, size in _pools(folder / "hugepages"):
-            for file, metric in _NODE.items():
-                yield path / file, channel(metric, f"{size}kB/{number}", size * 1024.0)
+    return NumberFiles("hugepages", Lane.SLOW, folder, find, _REMEDY, lasting=True)
 
 
 def _pools(folder: Path) -> list[tuple[Path, int]]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from reveal_collector.devices.numa_nodes import numa_nodes
 from reveal_collector.readers.joined import Joined
 from reveal_collector.readers.source import Roots, Source
+from reveal_collector.readers.sysfs_attributes import entries
 from reveal_collector.readers.textfile import Layout, TokenSource, channel, is_number, rows
 from reveal_contract.metric import Lane
 from reveal_contract.names import snake
@@ -19,7 +20,11 @@ from reveal_contract.names import snake
 
 def sources(roots: Roots) -> list[Source]:
     folder = roots.sys / "devices/system/node"
-    return [Joined("numa", Lane.SLOW, lambda: list(_files(folder)), f"{folder} has no NUMA node")]
+    absent = f"{folder} has no NUMA node"
+    # nodes of CXL memory and of GPUs come online when a driver or an administrator adds them
+    return [
+        Joined("numa", Lane.SLOW, lambda: list(_files(folder)), absent, lambda: entries(folder))
+    ]
 
 
 def _files(folder: Path) -> Iterator[Source]:

@@ -37,9 +37,15 @@ def sources(roots: Roots) -> list[Source]:
     folder = node or roots.proc / "pressure"
     suffix = ".pressure" if node else ""
     absent = f"{folder} does not exist"
-    return [
-        Joined("psi", Lane.FAST, lambda: [_file(folder, name, suffix) for name in _FILES], absent)
-    ]
+
+    def find() -> list[Source]:
+        return [_file(folder, name, suffix) for name in _FILES]
+
+    def present() -> object:
+        # a cgroup gets and loses its files with cgroup.pressure (cgroup-v2.rst)
+        return [(folder / f"{name}{suffix}").exists() for name in _FILES]
+
+    return [Joined("psi", Lane.FAST, find, absent, present)]
 
 
 def _file(folder: Path, name: str, suffix: str) -> Source:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reveal_collector.kernel_interfaces.errors import LayoutChanged, Unsupported
-from reveal_collector.readers.source import Source
+from reveal_collector.readers.source import CHECK_EVERY, Source
 from reveal_collector.sources import cpufreq, cpuidle, energy, hwmon
 from support.hosts import cpufreq as clocks
 from support.hosts import cpuidle as idle
@@ -19,6 +19,7 @@ from support.hosts.base import add_machine
 from support.hosts.machine import SERVER, Machine
 from support.hosts.tree import Tree
 from support.property_tests import examples
+from support.source_reader import read_values
 
 
 def opened(sources: list[Source], name: str) -> Source:
@@ -130,6 +131,16 @@ def test_joules_a_second_are_watts_even_as_the_counter_wraps(server: Tree) -> No
             }
         )
     assert int(server.text("sys/class/powercap/intel-rapl:0/energy_uj")) < powercap.RANGE // 2
+
+
+def test_zones_of_a_module_that_is_loaded_later_are_read(server: Tree) -> None:
+    powercap.add_powercap(server, dram=False)
+    source = opened(energy.sources(server.roots), "energy")
+    assert set(read_values(source)) == {"cpu.energy.package{0}"}
+    powercap.add_powercap(server, 2, dram=False)
+    for _ in range(2 * CHECK_EVERY):
+        labels = set(read_values(source))
+    assert labels == {"cpu.energy.package{0}", "cpu.energy.package{1}"}
 
 
 def test_a_reloaded_module_costs_a_sample(server: Tree) -> None:
