@@ -39,7 +39,7 @@ def folder() -> Iterator[Path]:
 @pytest.fixture(autouse=True)
 def ports_are_cheap(monkeypatch: pytest.MonkeyPatch) -> None:
     """Their lane follows the time a read takes, which is this machine's, not the host's."""
-    monkeypatch.setattr("reveal_collector.sources.infiniband.read_cost_ns", lambda read: 0)
+    monkeypatch.setattr("reveal_collector.sources.infiniband.read_cost_ns", lambda read, pause_s: 0)
     monkeypatch.setattr("reveal_collector.sources.cpufreq._MAX_PASS_S", 60.0)
 
 

@@ -27,13 +27,15 @@ Cells = Sequence[int | None]
 class AttributeFile:
     """One file and its columns; ``parse`` raises ``ValueError`` for other text.
 
-    ``plan`` returns a plan with the same columns for a text like this one, for the native scanner.
+    ``others`` are read with it: ``parse`` gets their texts one after another.  ``plan`` returns a
+    plan with the same columns for a text like this one, for the native scanner.
     """
 
     path: Path
     channels: tuple[Channel, ...]
     parse: Callable[[bytes], Cells]
     plan: Callable[[bytes], TokenPlan] | None = None
+    others: tuple[Path, ...] = ()
 
 
 def single_column(
@@ -168,7 +170,7 @@ class AttributeSource:
     def close(self) -> None:
         """Close all files."""
         for opened in self._attributes:
-            opened.file.close()
+            opened.close()
         self._attributes, self.channels = [], ()
 
     def _learn(self) -> None:
@@ -176,12 +178,12 @@ class AttributeSource:
         self._fingerprint = self._current_fingerprint()
         channels: list[Channel] = []
         for attribute in self._find():
-            file = OpenFile(attribute.path)
+            opened = _OpenAttribute(attribute)
             try:
-                file.open()
+                opened.open()
             except Unsupported:
+                opened.close()
                 continue
-            opened = _OpenAttribute(file, attribute)
             opened.refresh()
             opened.quiet = self._quiet_period  # most files never change: start as quiet
             self._attributes.append(opened)
@@ -189,14 +191,15 @@ class AttributeSource:
         self.channels = in_lane(channels, self.lane)
         # closed last: a new file must get another descriptor, so that its scan differs
         for opened in previous:
-            opened.file.close()
+            opened.close()
 
 
 class _OpenAttribute:
     """An open file, its last content, and for how many reads it has not changed."""
 
-    def __init__(self, file: OpenFile, attribute: AttributeFile) -> None:
-        self.file = file
+    def __init__(self, attribute: AttributeFile) -> None:
+        self._file = OpenFile(attribute.path)
+        self._others = [OpenFile(path) for path in attribute.others]
         self.quiet = 0
         self.gone = False
         self._answered = False
@@ -205,16 +208,26 @@ class _OpenAttribute:
         self._last: bytes | None = None
         self.values: Cells = self._blank
 
+    def open(self) -> None:
+        for file in (self._file, *self._others):
+            file.open()
+
+    def close(self) -> None:
+        for file in (self._file, *self._others):
+            file.close()
+
     def scan(self) -> FileScan | None:
         """Return the scan; None without a plan, or while the last content has no values."""
         if self._attribute.plan is None or self._last is None or self.values is self._blank:
             return None
-        return FileScan(self._attribute.plan(self._last), self.file.fd, len(self._last))
+        return FileScan(self._attribute.plan(self._last), self._file.fd, len(self._last))
 
     def refresh(self) -> None:
         """Read the file and parse it if it has changed."""
         try:
-            data = self.file.read()
+            data = self._file.read()
+            for file in self._others:
+                data += file.read()
         except OSError as error:
             # a file that was never readable is no removed device: learning again is useless
             self.gone = error.errno == errno.ENODEV and self._answered

@@ -100,6 +100,9 @@ _NAMES: tuple[tuple[re.Pattern[str], str | None], ...] = tuple(
         (r"\w*err(?:or)?s?(?:_\w+)?", "Errors"),
     )
 )  # fmt: skip
+# what a driver's counter counts, where its name says so
+_SIZES = re.compile(r"\w*_?(?:bytes|octets)(?:_cnt)?")
+_PACKETS = re.compile(r"\w*_?(?:pkts?|packets)(?:_cnt)?")
 
 
 def _unlisted(name: str) -> Metric | None:
@@ -108,10 +111,14 @@ def _unlisted(name: str) -> Metric | None:
     key = hardware if hardware != name else name.removeprefix(_COUNTER)
     if not name.startswith(_COUNTER) or not key or "." in key:
         return None
+    if _SIZES.fullmatch(key):
+        return _DRIVER(name, origin=key, unit="bytes", quantum=5e5, harm=Harm.NEITHER,
+                    meaning=f"Bytes that the card counts as {key}")  # fmt: skip
     meaning = next((text for pattern, text in _NAMES if pattern.fullmatch(key)), None)
     if meaning is None:
-        return _DRIVER(name, origin=key, quantum=100, harm=Harm.NEITHER,
-                    meaning=f"Events that the card counts as {key}")  # fmt: skip
+        unit = "packets" if _PACKETS.fullmatch(key) else "events"
+        return _DRIVER(name, origin=key, unit=unit, quantum=100, harm=Harm.NEITHER,
+                    meaning=f"{unit.capitalize()} that the card counts as {key}")  # fmt: skip
     # Congestion control is normal under load; the losses that it could not prevent are not.
     weight = 0.5 if "cnp" in key or "ecn" in key else 1.0
     return _DRIVER(name, origin=key, weight=weight, meaning=meaning)
