@@ -158,6 +158,7 @@ class DeviceFacts:
     node: int | None = None
     link: PcieLink = PcieLink()
     vectors: InterruptVectors = InterruptVectors()
+    infiniband: bool | None = None  # an InfiniBand controller (PCI class 0x0207), else unknown
 
 
 @dataclass(frozen=True, slots=True)

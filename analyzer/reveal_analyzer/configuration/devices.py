@@ -72,6 +72,52 @@ def slow_link(facts: Facts) -> Iterator[Verdict]:
             )  # fmt: skip
 
 
+def missing_driver(facts: Facts) -> Iterator[Verdict]:
+    """Find devices without a driver although equal ones have one: theirs could not start them."""
+    drivers = {each.ids: each.driver for each in facts.devices if each.driver and _is_model(each)}
+    for device in facts.devices:
+        if device.driver:
+            continue
+        if device.ids not in drivers:
+            yield Unknown(device.address)
+            continue
+        yield Violation(
+            device.address,
+            {"what": device_label(facts, device), "driver": drivers[device.ids],
+             "address": device.address},
+            (fact("pci.driver", device.address, "none", drivers[device.ids], known_as="driver"),),
+            subsystem=_SUBSYSTEM.get(device.kind),
+        )  # fmt: skip
+
+
+def missing_port(facts: Facts) -> Iterator[Verdict]:
+    """Find cards without an RDMA port that are made for it, or whose equals have one."""
+    with_port = {_card(port.pci) for port in facts.ports}
+    equals = {each.ids for each in facts.devices if _card(each.address) in with_port}
+    cards = {_card(each.address): each for each in reversed(facts.devices)}
+    for card, device in reversed(cards.items()):
+        if device.kind != "network" or card in with_port:
+            continue
+        if not device.infiniband and not (_is_model(device) and device.ids in equals):
+            yield Unknown(device.address)
+            continue
+        yield Violation(
+            device.address,
+            {"what": device_label(facts, device), "address": device.address},
+            (fact("rdma.ports", device.address, 0, 1, known_as="ports"),),
+        )
+
+
+def _card(address: str) -> str:
+    """Return the address of a card: two functions may share one port (bonding)."""
+    return address.rpartition(".")[0]
+
+
+def _is_model(device: DeviceFacts) -> bool:
+    """Return whether the ids name a model; a recorded host may have the vendor only."""
+    return bool(device.ids.partition(":")[2])
+
+
 def concentrated_interrupts(facts: Facts) -> Iterator[Verdict]:
     """Find devices with all interrupts on one of several CPUs that may serve them."""
     usable = interrupt_cpus(facts)
@@ -203,6 +249,27 @@ RULES = (
         "kernel: ABI/testing/sysfs-bus-pci (current_link_speed, max_link_speed)",
         slow_link,
         ("devices",),
+    ),
+    ConfigurationRule(
+        "DeviceWithoutDriver", Subsystem.GPU, Severity.MEDIUM,
+        "{what} has no driver, although equal devices have {driver}",
+        "dmesg | grep -i {address} shows why {driver} did not take it; lspci -vv -s {address}",
+        "A device that fails before the driver is loaded, or while the driver starts it, is never"
+        " counted: no metric misses it. Devices of virtual machines and of DPDK have a driver"
+        " (vfio-pci) and are not reported.",
+        "kernel: ABI/testing/sysfs-bus-pci (driver), driver-api/driver-model/binding.rst",
+        missing_driver,
+        ("devices",),
+    ),
+    ConfigurationRule(
+        "CardWithoutRDMAPort", Subsystem.NETWORK, Severity.MEDIUM,
+        "{what} has no RDMA port: its driver did not start it, or is not loaded",
+        "ls /sys/bus/pci/devices/{address}/infiniband; dmesg | grep -i {address}; rdma dev",
+        "A port that was gone before Reveal started has no metrics that could miss it. InfiniBand"
+        " cards are reported, and other cards where equal ones have a port.",
+        "kernel: ABI/stable/sysfs-class-infiniband; rdma-dev(8)",
+        missing_port,
+        ("devices", "ports"),
     ),
     ConfigurationRule(
         "InterruptsOnOneCPU", Subsystem.NETWORK, Severity.MEDIUM,

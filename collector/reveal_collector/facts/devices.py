@@ -15,6 +15,8 @@ from reveal_collector.readers.source import Roots
 from reveal_contract import cpulist
 from reveal_contract.facts import DeviceFacts, InterruptVectors, PcieLink
 
+_INFINIBAND = "0x0207"  # PCI class; cards that run Ethernet have 0x0200
+
 
 def devices(roots: Roots, known: Mapping[str, InterruptVectors]) -> tuple[DeviceFacts, ...]:
     """Return every such device by address; ``known`` interrupt vectors are not read again.
@@ -40,6 +42,7 @@ def _device(
         node=pci.numa_node(path),
         link=link(path, found.port),
         vectors=known.get(found.address) or vectors(roots, files.numbered(path / "msi_irqs", "")),
+        infiniband=files.read_text(path / "class").startswith(_INFINIBAND) or None,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from reveal_collector.devices.pci import numa_node
 from reveal_collector.nvml import library
@@ -64,16 +65,36 @@ def gpus(roots: Roots) -> tuple[Gpu, ...]:
         library.stop(nvml)
 
 
+class Enumeration(NamedTuple):
+    """The GPUs that the driver counts: those that answer, and the indices of those that do not.
+
+    ``refused`` is the number of those that this process may not use.
+    """
+
+    devices: tuple[GpuDevice, ...]
+    silent: tuple[int, ...]
+    refused: int
+
+
 def enumerate_gpus(nvml: Library, sys: Path) -> tuple[GpuDevice, ...]:
     """Return the GPUs that answer, by index; raises ``NVMLError`` if the driver is gone."""
-    found = []
+    return enumerate_all(nvml, sys).devices
+
+
+def enumerate_all(nvml: Library, sys: Path) -> Enumeration:
+    """Return all GPUs that the driver counts; raises ``NVMLError`` if the driver is gone."""
+    found, silent, refused = [], [], 0
     for index in range(nvml.nvmlDeviceGetCount()):
         try:
             found.append(_gpu_device(nvml, sys, index))
         except nvml.NVMLError as error:
             if library.is_driver_gone(error.value):
                 raise
-    return tuple(found)
+            if library.is_refused(error.value):
+                refused += 1
+            else:
+                silent.append(index)
+    return Enumeration(tuple(found), tuple(silent), refused)
 
 
 def _gpu_device(nvml: Library, sys: Path, index: int) -> GpuDevice:

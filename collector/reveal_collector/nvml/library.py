@@ -80,6 +80,11 @@ def is_unsupported(code: int) -> bool:
     return code in _UNSUPPORTED
 
 
+def is_refused(code: int) -> bool:
+    """Return whether a code means that this process may not use the GPU."""
+    return code == _NO_PERMISSION
+
+
 def is_gpu_lost(code: int) -> bool:
     """Return whether a code means that the GPU does not answer any more."""
     return code in _LOST

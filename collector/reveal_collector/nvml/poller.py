@@ -6,9 +6,11 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from reveal_collector.kernel_interfaces.errors import Unsupported
 from reveal_collector.nvml import library
+from reveal_collector.nvml.bus import DRIVER_FOLDER
 from reveal_collector.nvml.devices import Gpu
 from reveal_collector.nvml.events import XidCounts
 from reveal_collector.nvml.gpu_processes import GpuProcess, SubjectCache, SubjectGpuUsage
@@ -49,6 +51,7 @@ class NvmlPoller:
         subject_of_pid: SubjectOfPid | None = None,
         load: Callable[[], Library] = library.load,
         clock: Clock = time.monotonic_ns,
+        driver_folder: Path = DRIVER_FOLDER,
     ) -> None:
         self.snapshots = dict.fromkeys((QUICK, STATE, SUBJECTS), EMPTY)
         self.degraded: tuple[str, ...] = ()
@@ -56,6 +59,7 @@ class NvmlPoller:
         self.state_read_ns = 0  # when a source read the states last
         self.cpu_ns = 0  # CPU time of the thread that asks the driver
         self._roots, self._profiling, self._load, self._clock = roots, profiling, load, clock
+        self._driver_folder = driver_folder
         self._subject_usage = SubjectGpuUsage(SubjectCache(roots.proc, subject_of_pid))
         self._xids = XidCounts()
         self._numbers: dict[str, int] = {}
@@ -112,7 +116,7 @@ class NvmlPoller:
     def open(self) -> None:
         """Start the library, enumerate the GPUs and run the first round."""
         self._connect()
-        if not self.gpus:
+        if self._session is None or not self._session.lost():
             self._close()
             raise Unsupported(
                 "the NVIDIA driver finds no GPU", "check nvidia-smi -L and lspci -d 10de:"
@@ -165,7 +169,12 @@ class NvmlPoller:
         library.start(nvml)
         try:
             self._session = NvmlSession(
-                nvml, self._roots.sys, self._numbers, self._profiling, self._clock
+                nvml,
+                self._roots.sys,
+                self._numbers,
+                self._profiling,
+                self._clock,
+                self._driver_folder,
             )
         except nvml.NVMLError as error:
             library.stop(nvml)
@@ -238,8 +247,9 @@ class NvmlPoller:
 
     def _gpu_values(self, session: NvmlSession, now: int) -> Values:
         lost = session.lost()
-        values: Values = {("gpu.lost", str(n)): int(gone) for n, gone in lost.items()}
+        values: Values = {("gpu.lost", gpu): int(gone) for gpu, gone in lost.items()}
         values["gpu.count", ""] = len(lost) - sum(lost.values())
+        values["gpu.expected", ""] = len(lost)
         values["gpu.driver.time", ""] = self._spent_before + session.spent_ns
         values["gpu.driver.slowed", ""] = len(self.degraded)
         for gpu, processes in session.processes.items():

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from reveal_collector.nvml import library
-from reveal_collector.nvml.devices import Gpu, GpuDevice, enumerate_gpus
+from reveal_collector.nvml.bus import DRIVER_FOLDER, BusGpus
+from reveal_collector.nvml.devices import Enumeration, Gpu, GpuDevice, enumerate_all
 from reveal_collector.nvml.events import XidEvents
 from reveal_collector.nvml.gpu_processes import GpuProcesses
 from reveal_collector.nvml.library import Handle, Library
@@ -15,6 +17,8 @@ from reveal_collector.nvml.metric_queries import Query, supported_queries
 from reveal_collector.nvml.profiling import GpmProfile
 from reveal_collector.nvml.query_budget import QueryBudget
 from reveal_collector.nvml.query_schedule import Clock, QuerySchedule
+
+log = logging.getLogger(__name__)
 
 # After so long, slow queries wait for the next round: the queries of the ticks come first.
 _MAX_ROUND_NS = 50_000_000
@@ -40,10 +44,19 @@ class _GpuState:
 
 
 class NvmlSession:
-    """The GPUs, each with the index it had when it was found first (``numbers``, by UUID)."""
+    """The GPUs, each with the index it had when it was found first (``numbers``, by UUID).
+
+    GPUs that never answered are known from the driver's count and from the PCI bus.
+    """
 
     def __init__(
-        self, nvml: Library, sys: Path, numbers: dict[str, int], profiling: bool, clock: Clock
+        self,
+        nvml: Library,
+        sys: Path,
+        numbers: dict[str, int],
+        profiling: bool,
+        clock: Clock,
+        driver_folder: Path = DRIVER_FOLDER,
     ) -> None:
         self.budget = QueryBudget()
         self.spent_ns = 0
@@ -51,6 +64,8 @@ class NvmlSession:
         self._numbers, self._profiling = numbers, profiling
         self._gpus: dict[str, _GpuState] = {}
         self._devices: tuple[GpuDevice, ...] = ()
+        self._bus = BusGpus(sys, driver_folder)
+        self._never_answered: tuple[str, ...] = ()
         self._events: XidEvents | None = None
         self._event_gpus: set[int] = set()
         self.enumerate()
@@ -74,18 +89,24 @@ class NvmlSession:
         """The indices of the GPUs that report XID errors, or did before they were lost."""
         return frozenset(self._event_gpus)
 
-    def lost(self) -> dict[int, bool]:
-        """Return by index whether a GPU that was found once does not answer now."""
+    def lost(self) -> dict[str, bool]:
+        """Return whether a GPU does not answer now, of all that there should be.
+
+        The keys are indices; of a GPU that the driver does not count, its PCI address.
+        """
         lost = dict.fromkeys(self._numbers.values(), True)
         lost |= {state.gpu.index: state.schedules[0].lost for state in self._gpus.values()}
-        return dict(sorted(lost.items()))
+        known = {str(index): gone for index, gone in sorted(lost.items())}
+        return known | dict.fromkeys(self._never_answered, True)
 
     def enumerate(self) -> None:
         """Find the GPUs and MIG instances; raises ``NVMLError`` if the driver is gone."""
+        counted = enumerate_all(self._nvml, self._sys)
         found = tuple(
             replace(device, gpu=replace(device.gpu, index=self._number(device.gpu)))
-            for device in enumerate_gpus(self._nvml, self._sys)
+            for device in counted.devices
         )
+        self._note_silent(counted)
         if found == self._devices and not any(schedule.lost for schedule in self.schedules):
             return
         uuids = {device.gpu.uuid for device in found}
@@ -129,6 +150,21 @@ class NvmlSession:
         for uuid in self._gpus:
             self._release(uuid)
         library.stop(self._nvml)
+
+    def _note_silent(self, counted: Enumeration) -> None:
+        """Note the GPUs that have never answered, although the driver or the bus has them."""
+        numbers = set(self._numbers.values())
+        silent = tuple(str(index) for index in counted.silent if index not in numbers)
+        addresses = {state.gpu.pci_bus_id for state in self._gpus.values()}
+        addresses |= {device.gpu.pci_bus_id for device in counted.devices}
+        # where some are refused, it is not known which of those on the bus they are
+        unlisted = () if counted.refused else self._bus.unlisted(addresses)
+        # each silent index is one of those on the bus: the index names it where all have one
+        never = unlisted if len(unlisted) > len(silent) else silent
+        if set(never) - set(self._never_answered):
+            names, on_bus = ", ".join(never), ", ".join(unlisted) or "unknown"
+            log.warning("GPU %s does not answer (on the PCI bus: %s)", names, on_bus)
+        self._never_answered = never
 
     def _number(self, gpu: Gpu) -> int:
         """Return the index at first sight, or the next free one: it names the channels."""

@@ -94,6 +94,13 @@ def test_each_fault_is_found_and_named(
     assert f"{evidence.metric}{{{evidence.instance}}}" in changed
 
 
+def test_a_gpu_that_was_lost_before_the_start_is_found_immediately() -> None:
+    first, *_ = run(3, {"gpu.lost{1}": 1}, quiet=0)
+    assert first.finding.hypothesis is not None
+    assert first.finding.hypothesis.name == "GPULost"
+    assert first.finding.severity is Severity.CRITICAL
+
+
 def test_a_narrow_link_of_an_idle_card_is_no_finding() -> None:
     idle = {f"gpu.utilization{{{gpu}}}": 0.0 for gpu in "01"}
     assert run(20, {"gpu.pcie.width{1}": 4.0} | idle, quiet=0) == []

@@ -54,6 +54,13 @@ class Case:
     sound: tuple[Facts, ...] = ()
 
 
+def beside(equal: str, **changes: object) -> Facts:
+    """Return the sound host with one more device, equal to the one with this address but for it."""
+    device = next(each for each in SOUND.devices if each.address == equal)
+    changed = {"address": "0000:3b:01.0", **changes}
+    return replace(SOUND, devices=(*SOUND.devices, replace(device, **changed)))  # type: ignore[arg-type]
+
+
 HALF = replace(WIDE, width=8)
 LATE = replace(WIDE, speed=16.0)
 VECTORS = InterruptVectors(16, "3", "0-15")
@@ -144,6 +151,19 @@ CASES = [
         "SlowPCIeLink", device(CARD, link=LATE), ("network card eth0", "16 GT/s", "32"), "lspci",
         (idle(device(GPU, link=LATE)), device(CARD, link=replace(LATE, port_speed=16.0)),
          guest(device(CARD, link=LATE))),
+    ),
+    Case(
+        "DeviceWithoutDriver", beside(GPU, ids="10de:2330", driver=""),
+        ("GPU 0000:3b:01.0", "has no driver", "nvidia"), "dmesg",
+        (beside(GPU, ids="10de:2330", driver="vfio-pci"), beside(GPU, ids="10de:128b", driver=""),
+         beside(GPU, ids="10de:", driver="")),
+    ),
+    Case(
+        "CardWithoutRDMAPort", beside(CARD, address="0000:5f:00.0"),
+        ("0000:5f:00.0", "no RDMA port"), "rdma dev",
+        (beside(CARD, address=CARD[:-1] + "1"), beside(CARD, address="0000:5f:00.0", ids="8086:1"),
+         replace(beside(CARD, address="0000:5f:00.0"), unread=("ports",)),
+         replace(SOUND, ports=())),
     ),
     Case(
         "InterruptsOnOneCPU", device(CARD, vectors=VECTORS), ("All 16 interrupts", "eth0", "CPU 3"),
@@ -250,6 +270,12 @@ def test_a_broken_rule_is_found_with_claim_and_fix(case: Case) -> None:
 def test_what_only_looks_like_it_is_left_alone(case: Case) -> None:
     for facts in case.sound:
         assert case.rule not in broken(facts)
+
+
+def test_an_infiniband_card_needs_no_equal_to_be_expected_to_have_a_port() -> None:
+    alone = replace(device(CARD, infiniband=True), ports=())
+    assert broken(alone) == ["CardWithoutRDMAPort"]
+    assert broken(device(CARD, infiniband=True)) == []
 
 
 def test_a_narrow_link_of_an_idle_gpu_weighs_less() -> None:

@@ -57,8 +57,10 @@ BROKEN = Facts(
         sysctl={"vm.swappiness": "150", "vm.zone_reclaim_mode": "1"},
     ),
     devices=(
-        DeviceFacts(GPU, "gpu", node=0, link=PcieLink(8, 16, 16, 16.0, 32.0, 32.0)),
+        DeviceFacts(GPU, "gpu", "10de:2330", "nvidia", 0, PcieLink(8, 16, 16, 16.0, 32.0, 32.0)),
+        DeviceFacts("0000:3c:00.0", "gpu", "10de:2330"),
         DeviceFacts(CARD, "network", node=0, vectors=InterruptVectors(16, "12", "0-29")),
+        DeviceFacts("0000:70:00.0", "network", driver="mlx5_core", infiniband=True),
     ),
     nics=(
         Nic("eth0", pci=CARD, up=True, duplex="half", mtu=1500, rx_queues=8, channels=1,

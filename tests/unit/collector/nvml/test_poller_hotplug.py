@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,8 @@ from reveal_collector.readers.source import Roots
 from reveal_collector.sources.nvml import sources
 from reveal_contract.time_units import NS_PER_SECOND
 from support.fake_nvml import Script, hgx_h100
+from support.hosts.pci import Function, add_function
+from support.hosts.tree import Tree
 from support.nvml_poller import SteppedPoller
 
 
@@ -49,6 +52,71 @@ def test_a_gpu_that_is_added_joins(script: Script) -> None:
     script.change(hgx_h100(3))
     watch.run(11)
     assert watch.figures(QUICK)["gpu.utilization", "2"] == 92
+
+
+def add_to_bus(tree: Tree, *addresses: str) -> dict[str, Any]:
+    """Put GPUs of the driver on a bus; return the options of a poller that sees it."""
+    for address in addresses:
+        add_function(tree, Function(address))
+        tree.write(f"driver/{address}/information", "Model: \t NVIDIA H100\n")
+    return {"roots": Roots(sys=tree.roots.sys), "driver_folder": tree.root / "driver"}
+
+
+@pytest.mark.parametrize("code", [15, 999])
+def test_a_gpu_that_never_answered_is_lost_by_its_index(script: Script, code: int) -> None:
+    script.change({"1.call.*": code})
+    watch = SteppedPoller()
+    figures = watch.figures()
+    assert (figures["gpu.lost", "0"], figures["gpu.lost", "1"]) == (0, 1)
+    assert (figures["gpu.count", ""], figures["gpu.expected", ""]) == (1, 2)
+    script.change({"1.call.*": None})
+    watch.run(11)
+    assert watch.figures()["gpu.lost", "1"] == 0
+    assert watch.figures()["gpu.count", ""] == 2
+    assert watch.figures(QUICK)["gpu.utilization", "1"] == 91
+
+
+def test_the_only_gpu_of_a_host_is_lost_although_it_never_answered(script: Script) -> None:
+    script.change({"gpus": 1, "0.call.*": 15})
+    figures = SteppedPoller().figures()
+    assert figures["gpu.lost", "0"] == 1
+    assert (figures["gpu.count", ""], figures["gpu.expected", ""]) == (0, 1)
+
+
+def test_a_gpu_that_the_driver_does_not_count_is_lost_by_its_address(
+    script: Script, tree: Tree
+) -> None:
+    watch = SteppedPoller(**add_to_bus(tree, "0000:19:00.0", "0000:2a:00.0", "0000:3b:00.0"))
+    figures = watch.figures()
+    assert {key[1]: value for key, value in figures.items() if key[0] == "gpu.lost"} == {
+        "0": 0, "1": 0, "0000:3b:00.0": 1,
+    }  # fmt: skip
+    assert (figures["gpu.count", ""], figures["gpu.expected", ""]) == (2, 3)
+
+
+def test_a_gpu_that_the_driver_counts_and_the_bus_has_is_lost_once(
+    script: Script, tree: Tree
+) -> None:
+    script.change({"1.call.*": 15})
+    watch = SteppedPoller(**add_to_bus(tree, "0000:19:00.0", "0000:2a:00.0"))
+    assert watch.figures()["gpu.expected", ""] == 2
+    assert watch.figures()["gpu.lost", "1"] == 1
+
+
+def test_a_gpu_that_answered_once_is_lost_under_its_number_only(script: Script, tree: Tree) -> None:
+    watch = SteppedPoller(**add_to_bus(tree, "0000:19:00.0", "0000:2a:00.0"))
+    script.change({"1.call.*": 15})
+    watch.run(25)
+    lost = {key[1]: value for key, value in watch.figures().items() if key[0] == "gpu.lost"}
+    assert lost == {"0": 0, "1": 1}
+    assert watch.figures()["gpu.expected", ""] == 2
+
+
+def test_a_gpu_that_this_process_may_not_use_is_not_lost(script: Script, tree: Tree) -> None:
+    script.change({"1.call.*": 4})
+    watch = SteppedPoller(**add_to_bus(tree, "0000:19:00.0", "0000:2a:00.0"))
+    assert ("gpu.lost", "1") not in watch.figures()
+    assert watch.figures()["gpu.expected", ""] == 1
 
 
 @pytest.mark.parametrize(
