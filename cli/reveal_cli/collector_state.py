@@ -17,6 +17,13 @@ def missing_sources(collector: Mapping[str, Any]) -> list[Mapping[str, str]]:
     return [row for row in reported if isinstance(row, dict)] if isinstance(reported, list) else []
 
 
+def unanswered_sources(collector: Mapping[str, Any]) -> list[str]:
+    """Return the sources that cannot be read although the host has them, each with the reason."""
+    reported = collector.get("failing", [])
+    rows = reported if isinstance(reported, list) else []
+    return [f"{row.get('source')}: {row.get('reason')}" for row in rows if isinstance(row, dict)]
+
+
 def no_ledger(collector: Mapping[str, Any]) -> str:
     """Return why the host has no lost-time ledger, as its collector reports; "" if it has one."""
     missing = missing_sources(collector)

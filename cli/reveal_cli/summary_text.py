@@ -25,6 +25,7 @@ class Coverage:
 
     ``lost_time`` is what the ledger says of the busy subjects of each node, ``no_ledger`` why BPF
     programs do not count it: then it is not known, or not who took it.
+    ``unanswered`` are the sources that could not be read at the end, each with its reason.
     ``recorded`` is true for a recording, which may be of another host.
     """
 
@@ -39,6 +40,7 @@ class Coverage:
     lost_time: ByNode = field(default_factory=dict)
     no_ledger: str = ""
     missing_sources: int = 0
+    unanswered: Sequence[str] = ()
     recorded: bool = False
 
 
@@ -109,6 +111,7 @@ def _limits(coverage: Coverage) -> list[str]:
         is_known = any(coverage.lost_time.values())
         unknown = "Who took the lost time" if is_known else "Lost time"
         lines.append(f"{unknown} is not known: {coverage.no_ledger}.")
+    lines += [f"Not read: {source}." for source in coverage.unanswered]
     if count := coverage.missing_sources:
         host = "the recorded host" if coverage.recorded else "this host"
         command = "`reveal doctor` there" if coverage.recorded else "`reveal doctor`"

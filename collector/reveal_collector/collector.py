@@ -37,6 +37,7 @@ from reveal_collector.sampling.sampler import Sampler
 from reveal_collector.sampling.self_metrics import NAME, SelfMetrics, SelfMetricsSource
 from reveal_collector.shipping.native_encoder import encoder_of
 from reveal_collector.shipping.sinks import EncodedSlice, Sink, SinkHealth
+from reveal_collector.sources.nvml import DRIVER as NVML_DRIVER
 from reveal_contract import VERSION
 from reveal_contract.catalogue import find
 from reveal_contract.cpu_shares import EQUAL_SHARES, CpuShares
@@ -248,10 +249,15 @@ class Collector:
 
     def _start_facts(self) -> FactsPublisher:
         roots = registry.roots_of(self.settings)
-        queries = queries_for(roots, self._sources or ())
+        queries = queries_for(roots, self._nvml_answers)
         publisher = FactsPublisher(FactsReader(self.settings.node, roots, queries))
         publisher.start()
         return publisher
+
+    def _nvml_answers(self) -> bool:
+        now_ns = time.monotonic_ns()
+        feeds = [feed for feed in self._running().feeds if feed.driver == NVML_DRIVER]
+        return any(_is_up(feed, now_ns) for feed in feeds)
 
     def _still_missing(self) -> tuple[MissingSource, ...]:
         absent = {feed.name for feed in self._running().feeds if feed.absent}
@@ -274,7 +280,7 @@ class Collector:
         """Return what cannot be read at the moment, although it is on this host."""
         found = self._outages.failing(self._running().feeds)
         if self._facts is not None:
-            found += self._outages.of_thread("facts", self._facts.busy_since_ns)
+            found += self._outages.of_thread("facts", self._facts.hung_since_ns)
         return found
 
     def _degraded(

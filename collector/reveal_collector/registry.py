@@ -11,7 +11,7 @@ from typing import NamedTuple
 from reveal_collector.kernel_interfaces.errors import Unsupported
 from reveal_collector.ledger.source import Ledger
 from reveal_collector.ledger.thread_source import ThreadLedger
-from reveal_collector.readers.opening import NO_ANSWER, Opening, SourceOpener
+from reveal_collector.readers.opening import Opening, SourceOpener
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.sources import (
     amdgpu,
@@ -220,23 +220,22 @@ def probe_all(roots: Roots, settings: CollectorSettings) -> Probed:
     opener = SourceOpener()
     for source in build(roots, settings):
         opening = opener.open(source)
-        if not opening.ended.is_set():
-            probed.hung[source.name] = opening
-        elif opening.error is None:
+        if (refusal := opening.refusal()) is None:
             probed.sources.append(source)
             continue
-        else:
+        if refusal is opening.error:
             source.close()
+        else:
+            probed.hung[source.name] = opening
         probed.absent.append(source)
-        probed.missing.append(_missing(opening))
+        probed.missing.append(_missing(source.name, refusal))
     opener.close()
     return probed
 
 
-def _missing(opening: Opening) -> MissingSource:
+def _missing(source: str, refusal: Exception) -> MissingSource:
     """Return why a source did not open."""
-    error = opening.error if opening.ended.is_set() else NO_ANSWER
-    if isinstance(error, Unsupported):
-        return MissingSource(opening.source.name, printable(error.reason), error.remedy)
-    log.debug("source %s does not open", opening.source.name, exc_info=error)
-    return MissingSource(opening.source.name, printable(f"cannot be opened: {error}"), "")
+    if isinstance(refusal, Unsupported):
+        return MissingSource(source, printable(refusal.reason), refusal.remedy)
+    log.debug("source %s does not open", source, exc_info=refusal)
+    return MissingSource(source, printable(f"cannot be opened: {refusal}"), "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -112,3 +113,37 @@ def test_throttled_time_travels_as_differences(script: Script) -> None:
         each for each in column(slices, "gpu.throttled_time.thermal", "2") if each is not None
     ]
     assert values.count(60_000) >= len(values) - 1  # the fake driver steps at a time of its own
+
+
+def tool(script: Script, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a command of ``reveal`` with the scripted driver library."""
+    environment = os.environ | {
+        "LD_LIBRARY_PATH": str(script.path.parent),
+        SCRIPT: str(script.path),
+    }
+    command = [sys.executable, "-m", "reveal_cli", *arguments]
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+@pytest.mark.parametrize("call", ["nvmlInitWithFlags", "nvmlDeviceGetName"])
+def test_a_driver_that_hangs_is_named_by_the_doctor_beside_the_rest(
+    script: Script, call: str
+) -> None:
+    script.change({f"delay.{call}": 3_600_000_000})
+    ended = tool(script, "doctor", "--json")
+    assert ended.returncode == 0, ended.stderr
+    found = json.loads(ended.stdout)
+    assert found["channels"] > 100
+    assert found["facts"]["kernel"]["release"]
+    missing = [each["lacking"] for each in found["advice"] if each["lacking"].startswith("nvml")]
+    assert len(missing) == 3
+    assert all("has not answered since" in each for each in missing)
+
+
+def test_a_scan_of_a_host_whose_gpu_hangs_has_the_hosts_own_sources(script: Script) -> None:
+    script.change({"delay.nvmlDeviceGetTemperature": 3_600_000_000})
+    ended = tool(script, "scan", "--duration", "15s", "--warmup", "10s")
+    assert ended.returncode == 0, ended.stderr
+    assert "Not read: nvml: has not answered since" in " ".join(ended.stdout.split())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from reveal_cli.baseline import read_baseline
 from reveal_cli.collector_process import host_flags
-from reveal_cli.collector_state import missing_sources, no_ledger
+from reveal_cli.collector_state import missing_sources, no_ledger, unanswered_sources
 from reveal_cli.errors import ERROR, USAGE, CliError
 from reveal_cli.interrupt import Interrupt
 from reveal_cli.live_session import ScanPlan, ScanState
@@ -126,4 +126,5 @@ def coverage(plan: ScanPlan, state: ScanState) -> Coverage:
         lost_time={plan.node: state.lost_time},
         no_ledger=no_ledger(state.collector),
         missing_sources=len(missing_sources(state.collector)),
+        unanswered=unanswered_sources(state.collector),
     )

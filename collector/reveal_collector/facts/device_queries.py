@@ -6,25 +6,29 @@ it open anyway: initializing it would wake idle GPUs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from typing import Any
 
 from reveal_collector.devices.ethtool import CurrentAndMaximum, Ethtool
 from reveal_collector.facts.gpus import NvmlAnswer
 from reveal_collector.facts.inventory import DeviceQueries, no_library, no_sizes
 from reveal_collector.facts.nics import NicSizes
-from reveal_collector.readers.source import Roots, Source
+from reveal_collector.readers.source import Roots
 from reveal_contract.facts import Gpu
 
 _WORKING_STATE = 2  # P0 to P2: computing; P8 and more: idle; P15: least power
-_NVML = "nvml"  # the name of the source that holds the library
 
 
-def queries_for(roots: Roots, sources: Iterable[Source]) -> DeviceQueries:
-    """Return the queries that are possible on this host with these open sources."""
-    if any(source.name == _NVML for source in sources):
-        return all_queries(roots)
-    return DeviceQueries(card_sizes, no_library) if roots.live else DeviceQueries()
+def queries_for(roots: Roots, nvml_answers: Callable[[], bool]) -> DeviceQueries:
+    """Return the queries that are possible on this host.
+
+    NVML is queried only while ``nvml_answers``: the collector has it open and it does not hang.
+    """
+
+    def query_gpus() -> NvmlAnswer:
+        return query_nvml(roots) if nvml_answers() else no_library()
+
+    return DeviceQueries(card_sizes, query_gpus) if roots.live else DeviceQueries()
 
 
 def all_queries(roots: Roots) -> DeviceQueries:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from reveal_collector.facts import cpu, devices, disks, files, gpus, kernel, memory, nics
+from reveal_collector.readers.guarded_call import GuardedCalls
 from reveal_collector.readers.source import Roots
 from reveal_contract.facts import Cpu, Facts, InterruptVectors, Kernel
 
@@ -17,6 +18,8 @@ log = logging.getLogger(__name__)
 # Rounds (of a minute) between two reads of facts that rarely change, and of facts with a file for
 # every CPU or interrupt: on a host of hundreds of CPUs these are thousands of files.
 _IDENTITY_ROUNDS, _THOROUGH_ROUNDS = 10, 5
+# A topic that takes longer hangs.  On a host with more work than CPUs some take seconds.
+_TIMEOUT_S = 10.0
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -43,17 +46,24 @@ class DeviceQueries:
 class FactsReader:
     """Reads the facts of the host under ``roots``; a topic that fails is omitted alone.
 
-    Such topics, and lists whose folder cannot be read, are named in ``Facts.unread``.
+    Such topics, and lists whose folder cannot be read, are named in ``Facts.unread``.  So are
+    topics whose driver hangs: they are not read until it answers.
     """
 
     def __init__(self, node: str, roots: Roots, queries: DeviceQueries | None = None) -> None:
         self._node, self._roots, self._queries = node, roots, queries or DeviceQueries()
+        self._calls = GuardedCalls("reveal-facts-io", _TIMEOUT_S)
         self._round = 0
         self._cpu, self._kernel = Cpu(), Kernel()
         self._identities = (self._cpu, self._kernel)  # without what an operator can change
         self._vectors: dict[str, InterruptVectors] = {}
         self._unread_identities: set[str] = set()
         self._unread: set[str] = set()
+
+    @property
+    def hung_since_ns(self) -> int:
+        """When the oldest read that hangs began (monotonic); 0 while none does."""
+        return self._calls.hung_since_ns
 
     def read(self) -> Facts:
         """Return the current facts; those that rarely change are up to ten calls old.
@@ -65,6 +75,7 @@ class FactsReader:
         self._round += 1
         self._unread = {*self._unread_identities, *self._unreadable_lists()}
         facts = self._read_settings(thorough)
+        self._calls.release()  # the next read is a minute away
         return replace(facts, unread=tuple(sorted(self._unread)))
 
     def _read_identities(self) -> None:
@@ -110,7 +121,7 @@ class FactsReader:
     def _topic(self, name: str, read: Callable[[], T], fallback: U) -> T | U:
         """Return the facts of a topic; the fallback if it fails, to keep the other topics."""
         try:
-            return read()
+            return self._calls.call(name, read)
         except Exception:
             log.debug("%s: these facts cannot be read", name, exc_info=True)
             self._unread.add(name)

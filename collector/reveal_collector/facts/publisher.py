@@ -18,15 +18,19 @@ class FactsPublisher:
     """``latest`` is the JSON of the last facts, ``None`` before the first read.
 
     It is replaced only when the facts change, so that sinks detect changes by identity.
-    ``busy_since_ns`` is when the read under way began (monotonic), 0 between two: it may hang.
     """
 
     def __init__(self, inventory: FactsReader, period: float = PERIOD) -> None:
         self.latest: bytes | None = None
-        self.busy_since_ns = 0
+        self._busy_since_ns = 0
         self._inventory, self._period = inventory, period
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="reveal-facts", daemon=True)
+
+    @property
+    def hung_since_ns(self) -> int:
+        """When the oldest read under way began (monotonic), 0 between two: it may hang."""
+        return self._inventory.hung_since_ns or self._busy_since_ns
 
     def start(self) -> None:
         """Start the thread."""
@@ -40,14 +44,14 @@ class FactsPublisher:
 
     def refresh(self) -> None:
         """Read the facts once."""
-        self.busy_since_ns = time.monotonic_ns()
+        self._busy_since_ns = time.monotonic_ns()
         try:
             facts = self._inventory.read().to_json()
         except Exception:
             log.exception("the facts of this host cannot be read")
             return
         finally:
-            self.busy_since_ns = 0
+            self._busy_since_ns = 0
         if facts != self.latest:
             self.latest = facts
 

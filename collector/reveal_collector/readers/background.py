@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from reveal_collector.kernel_interfaces.errors import LayoutChanged
+from reveal_collector.kernel_interfaces.errors import LayoutChanged, Unsupported
 from reveal_collector.readers.source import HUNG_NS, Outage, Source
 from reveal_contract.channels import Channel
 
@@ -44,10 +44,16 @@ class BackgroundSource:
         self.channels: tuple[Channel, ...] = ()
         self._source = source
         self._runner: _Runner | None = None
+        self._left: _Runner | None = None  # the last one that was closed
 
     def open(self) -> None:
-        """Open the source and start the thread with its first round."""
+        """Open the source and start the thread with its first round.
+
+        Raises ``Unsupported`` while an earlier round hangs: its thread still uses the source.
+        """
         self.close()
+        if self._left is not None and self._left.is_alive:
+            raise Unsupported("an earlier read has not returned", "see dmesg for the reason")
         self._source.open()
         self.lane = self._source.lane
         self.channels = self._source.channels
@@ -80,6 +86,7 @@ class BackgroundSource:
         """Stop the thread; one that is stuck in the kernel closes the files when it returns."""
         if self._runner is not None:
             self._runner.end()
+            self._left = self._runner
         self._runner, self.channels = None, ()
 
 
@@ -98,6 +105,11 @@ class _Runner:
         )
         self._requested.set()  # the first values should be available at the first read
         self._thread.start()
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the thread has not ended: it may be stuck in the kernel."""
+        return self._thread.is_alive()
 
     def take(self) -> _Round | None:
         """Return the finished round and request the next one; None while no round has finished."""

@@ -3,67 +3,66 @@
 from __future__ import annotations
 
 import logging
-import threading
-import time
-from queue import SimpleQueue
 
 from reveal_collector.kernel_interfaces.errors import Unsupported
-from reveal_collector.readers.source import HUNG_NS, Source
+from reveal_collector.readers.guarded_call import CallThread, GuardedCall
+from reveal_collector.readers.source import HUNG_NS, Source, time_of_day
 
 log = logging.getLogger(__name__)
 
-NO_ANSWER = Unsupported(
-    f"its driver has not answered for {HUNG_NS // 1_000_000_000} s", "see dmesg for the reason"
-)
+# Once a source hangs, others may hang with it: those of a card whose firmware has stopped.
+_LATER_PATIENCE_S = 1.0
 
 
-class Opening:
-    """One source that a thread opens: ``ended`` is set afterwards, with the ``error`` if any."""
+class Opening(GuardedCall[None]):
+    """The opening of one ``source`` by a thread."""
 
     def __init__(self, source: Source) -> None:
+        super().__init__(source.open)
         self.source = source
-        self.began_ns = time.monotonic_ns()
-        self.ended = threading.Event()
-        self.error: Exception | None = None
+        # sources of one driver hang together
+        self.driver: str = getattr(source, "driver", source.name)
 
-    def run(self) -> None:
-        """Open the source and keep its error."""
-        try:
-            self.source.open()
-        except Exception as error:  # ``Unsupported``, malformed files, or a defect of one source
-            self.error = error
-        self.ended.set()
+    def refusal(self) -> Exception | None:
+        """Return why the source is not open, or None where it is."""
+        if self.ended.is_set():
+            return self.error
+        return Unsupported(
+            f"its driver has not answered since {time_of_day(self.began_ns)}",
+            "see dmesg for the reason",
+        )
 
 
 class SourceOpener:
-    """Opens sources one after another in a thread, which a source that hangs keeps."""
+    """Opens sources one after another in a thread, which a source that hangs keeps.
+
+    The first source that hangs is waited for until the timeout, later ones for a second at most:
+    together they must not delay the start.  Sources of a driver that hangs follow in its thread,
+    so that they open when it answers.
+    """
 
     def __init__(self, timeout_s: float = HUNG_NS / 1e9) -> None:
-        self._timeout_s = timeout_s
-        self._queue: SimpleQueue[Opening | None] | None = None
+        self._patience_s = timeout_s
+        self._thread: CallThread | None = None
+        self._hung: dict[str, CallThread] = {}
 
     def open(self, source: Source) -> Opening:
-        """Open a source; it has not ``ended`` where it takes longer than the timeout."""
+        """Open a source; it has not ``ended`` where its driver hangs."""
         opening = Opening(source)
-        if self._queue is None:
-            self._queue = SimpleQueue()
-            thread = threading.Thread(
-                target=_open_all, args=(self._queue,), name="reveal-open", daemon=True
-            )
-            thread.start()
-        self._queue.put(opening)
-        if not opening.ended.wait(self._timeout_s):
+        if (hung := self._hung.get(opening.driver)) is not None:
+            hung.put(opening)
+            return opening
+        self._thread = self._thread or CallThread("reveal-open")
+        self._thread.put(opening)
+        if not opening.ended.wait(self._patience_s):
             log.warning("source %s does not answer: it is opened in the background", source.name)
-            self.close()
+            self._patience_s = min(self._patience_s, _LATER_PATIENCE_S)
+            self._hung[opening.driver], self._thread = self._thread, None
         return opening
 
     def close(self) -> None:
-        """End the thread after its present source; the next source gets another one."""
-        if self._queue is not None:
-            self._queue.put(None)
-            self._queue = None
-
-
-def _open_all(queue: SimpleQueue[Opening | None]) -> None:
-    while (opening := queue.get()) is not None:
-        opening.run()
+        """End the threads after their present sources."""
+        for thread in (self._thread, *self._hung.values()):
+            if thread is not None:
+                thread.finish()
+        self._thread, self._hung = None, {}

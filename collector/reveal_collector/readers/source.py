@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -88,6 +89,12 @@ class Outage(NamedTuple):
 
     since_ns: int
     reason: str = "has not answered"
+
+
+def time_of_day(monotonic_ns: int) -> str:
+    """Return the time of day of a time on the monotonic clock, as ``12:03:05Z``."""
+    wall_s = time.time() - (time.monotonic_ns() - monotonic_ns) / 1e9
+    return time.strftime("%H:%M:%SZ", time.gmtime(wall_s))
 
 
 @runtime_checkable

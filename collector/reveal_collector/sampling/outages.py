@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from reveal_collector.readers.source import HUNG_NS, Outage
+from reveal_collector.readers.source import HUNG_NS, Outage, time_of_day
 from reveal_collector.sampling.feed import Feed
 
 
@@ -33,9 +33,7 @@ class OutageTexts:
         """Return ``has not answered since 12:03:05Z``."""
         known = self._begins.get(name)
         if known is None or known[0] != outage.since_ns:
-            wall_s = time.time() - (time.monotonic_ns() - outage.since_ns) / 1e9
-            known = outage.since_ns, time.strftime("%H:%M:%SZ", time.gmtime(wall_s))
-            self._begins[name] = known
+            known = self._begins[name] = outage.since_ns, time_of_day(outage.since_ns)
         return f"{outage.reason} since {known[1]}"
 
     def failing(self, feeds: Iterable[Feed]) -> list[FailingSource]:

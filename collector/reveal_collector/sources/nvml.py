@@ -20,6 +20,7 @@ from reveal_contract.metric import Lane
 if TYPE_CHECKING:
     from reveal_collector.nvml.poller import NvmlPoller
 
+DRIVER = "nvml"  # of all sources of the poller, whose outages come together
 _NAMES = {QUICK: "nvml", STATE: "nvml-state", SUBJECTS: "nvml-subjects"}
 
 
@@ -52,7 +53,7 @@ class SharedPoller:
 class GpuSource:
     """One snapshot of the poller as a source."""
 
-    driver = "nvml"  # all sources of the poller have their outages together
+    driver = DRIVER
 
     def __init__(self, roots: Roots, shared: SharedPoller, name: str) -> None:
         self.name = _NAMES[name]

@@ -1,6 +1,7 @@
 """What a scan prints at its end, and its exit code."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -77,6 +78,11 @@ def test_missing_sources_are_a_line_with_the_command_that_lists_them(
     )  # fmt: skip
     lines = plain_text(*summary_blocks([], coverage)).splitlines()
     assert lines[1:] == ([line] if line else [])
+
+
+def test_a_device_that_does_not_answer_is_named() -> None:
+    coverage = replace(COVERAGE, unanswered=["nvml: has not answered since 12:03:05Z"])
+    assert "Not read: nvml: has not answered since 12:03:05Z." in text([], coverage)
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from reveal_collector.kernel_interfaces.errors import LayoutChanged
+from reveal_collector.kernel_interfaces.errors import LayoutChanged, Unsupported
 from reveal_collector.readers.background import BackgroundSource
 from reveal_collector.readers.source import HUNG_NS
 from reveal_collector.readers.textfile import channel
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
+from support.polling import wait_until
 from support.source_reader import WAIT
 
 
@@ -181,3 +182,27 @@ def test_it_can_be_opened_again() -> None:
     assert next_values(source) in ([2], [3])  # a round may have been under way
     source.close()
     assert source.channels == ()
+
+
+def test_it_is_not_opened_again_while_an_earlier_round_hangs() -> None:
+    """Its thread still uses the files, and closes them when it returns."""
+    inner = Slow()
+    inner.go.clear()
+    source = BackgroundSource(inner)
+    source.open()
+    assert inner.reading.wait(WAIT)
+    with pytest.raises(Unsupported, match="not returned"):
+        source.open()
+    inner.go.set()
+    assert inner.closed.wait(WAIT)
+    wait_until(lambda: _opens(source))
+    assert next_values(source) == [2]
+    source.close()
+
+
+def _opens(source: BackgroundSource) -> bool:
+    try:
+        source.open()
+    except Unsupported:
+        return False
+    return True

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import time
 from collections.abc import Iterator, Sequence
 
 import pytest
@@ -21,7 +23,8 @@ class Device:
 
     name, lane = "device", Lane.SLOW
 
-    def __init__(self, error: Exception | None = None) -> None:
+    def __init__(self, error: Exception | None = None, driver: str = "other") -> None:
+        self.driver = driver
         self.channels: tuple[Channel, ...] = ()
         self.reader, self.writer = os.pipe()
         self.opened = 0
@@ -46,7 +49,7 @@ class Device:
 
 @pytest.fixture
 def device() -> Iterator[Device]:
-    created = Device()
+    created = Device(driver="silent")
     yield created
     os.close(created.writer)  # the end of the pipe ends a read that hangs
 
@@ -101,3 +104,36 @@ def test_a_source_that_was_refused_after_it_hung_is_opened_again_later() -> None
     device.answer()
     feed.reopen(feed.retry_due_ns)
     assert (feed.broken, device.opened) == (True, 2)
+
+
+def test_a_source_of_a_driver_that_hangs_opens_after_it_without_another_wait(
+    device: Device,
+) -> None:
+    opener, second = SourceOpener(timeout_s=0.01), Device(driver="silent")
+    second.answer()
+    first_opening, second_opening = opener.open(device), opener.open(second)
+    opener.close()
+    assert (first_opening.ended.is_set(), second_opening.ended.is_set()) == (False, False)
+    device.answer()
+    assert first_opening.ended.wait(WAIT) and second_opening.ended.wait(WAIT)
+    assert (second_opening.error, second.opened) == (None, 1)
+
+
+def test_many_sources_that_hang_delay_the_start_little() -> None:
+    opener, silent = SourceOpener(timeout_s=1.2), [Device(driver=f"d{n}") for n in range(3)]
+    began = time.monotonic()
+    openings = [opener.open(device) for device in silent]
+    assert time.monotonic() - began < 3.6
+    assert not any(opening.ended.is_set() for opening in openings)
+    for device in silent:
+        device.answer()
+
+
+def test_a_source_that_hangs_has_a_time_since_when(device: Device) -> None:
+    opening = SourceOpener(timeout_s=0.01).open(device)
+    refusal = opening.refusal()
+    assert isinstance(refusal, Unsupported)
+    assert re.fullmatch(r"its driver has not answered since \d\d:\d\d:\d\dZ", refusal.reason)
+    device.answer()
+    assert opening.ended.wait(WAIT)
+    assert opening.refusal() is None

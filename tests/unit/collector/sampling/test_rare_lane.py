@@ -73,6 +73,30 @@ def test_broken_sources_are_reopened_while_another_hangs(stage: Stage) -> None:
     wait_until(lambda: not stage.broken.broken)
 
 
+def test_a_reopening_that_hangs_holds_up_no_read_and_no_other_reopening(stage: Stage) -> None:
+    other = Pipe("other", Lane.SLOW)
+    stage.fast.open = stage.fast.read  # type: ignore[method-assign, assignment]
+    stage.broken.broken = True
+    stage.feeds.append(Feed(other))
+    stage.feeds[-1].broken = True
+    stage.lane = RareLane(stage.rare, [stage.broken, stage.feeds[-1]], lambda: stage.now)
+    stage.pipes[0].put(1)
+    stage.pipes[1].put(2)
+    stage.lane.start()
+    assert stage.fast.reading.wait(WAIT)
+    stage.now += HAND_OVER_NS
+    stage.lane.check()
+    wait_until(lambda: other.opened == 1 and not stage.feeds[-1].broken)
+    stage.pipes[0].put(3)
+    stage.pipes[1].put(4)
+    stage.now += RARE_PERIOD_NS
+    stage.lane.release(stage.rare[0])  # wakes the lane
+    wait_until(lambda: stage.values()[1] == 4)
+    assert stage.broken.broken
+    assert stage.broken.outage(stage.broken.busy_since_ns + HUNG_NS) is not None
+    os.close(other.writer)
+
+
 def test_a_source_that_hangs_is_stated_and_no_longer_when_it_answers(stage: Stage) -> None:
     stage.pipes[1].put(7)
     stage.hang_first()
