@@ -58,7 +58,7 @@ static int is_decimal(const uint8_t *text, size_t length)
 static int learn_tokens(struct learned *into, const struct form *form, uint8_t *text, long length)
 {
     static uint8_t shaped[3 * MOST_TEXT + GUARD];
-    length = bring_into_shape(form, text, length, shaped);
+    length = convert_text(form, text, length, shaped);
     shaped[length] = 0;
     for (long at = 0; at < length;) {
         const size_t blank = strspn((char *)shaped + at, " \t\n\r\v\f");
@@ -99,7 +99,7 @@ static int learn_matrix(struct learned *into, const uint8_t *text, long length)
             struct matrix_row *row = into->rows + into->tokens++;
             long next = colon ? colon + 1 - (text + at) : size;
             add_string(into, text + at, (size_t)next);
-            *row = (struct matrix_row){.shown = -1};
+            *row = (struct matrix_row){.required = -1};
             for (;;) {
                 long from = next, to;
                 while (from < size && text[at + from] == ' ')
@@ -121,15 +121,15 @@ static int learn_matrix(struct learned *into, const uint8_t *text, long length)
     return 1;
 }
 
-/* Which plan, by the form's byte; a plan of sums has every word of the text for a key. */
+/* Which plan, by the form's byte; a plan of sums has the words of the text for keys and devices. */
 static int learn(struct file *file, struct learned *into, uint8_t how, uint8_t *text, long length)
 {
     file->kind = !(how & 16) ? TOKENS : how & 1 ? SUMS : MATRIX;
     const int learned = file->kind == MATRIX ? learn_matrix(into, text, length)
                                              : learn_tokens(into, &file->form, text, length);
     if (file->kind == SUMS) {
-        into->values = into->words;
-        into->tokens = 0;
+        into->values = into->words / 2;
+        into->tokens = into->words - into->values;
     }
     return learned;
 }
@@ -181,7 +181,7 @@ static struct form form_of(uint8_t how)
     static const int32_t cut_ends[] = {5};
     struct form form = {.base = how & 1 ? 16 : 10};
     if (how & 2)
-        form.cut = (struct strings){cut_ends, (const uint8_t *)CUT, 1};
+        form.truncate = (struct strings){cut_ends, (const uint8_t *)CUT, 1};
     if (how & 4) {
         form.keep = (const uint8_t *)"c";
         form.keep_length = 1;

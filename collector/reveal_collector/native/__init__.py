@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-ABI = 4
+ABI = 5
 SWITCH = "REVEAL_NO_NATIVE"
 # the output of ``build``; REVEAL_NATIVE selects another build, such as one with sanitizers
 LIBRARY = Path(os.environ.get("REVEAL_NATIVE", Path(__file__).with_name("_native.so")))

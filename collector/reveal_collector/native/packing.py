@@ -137,7 +137,9 @@ class Packer:
             return packed
         if isinstance(plan, SumPlan):
             packed.kind, packed.values = _SUMS, len(plan.keys)
-            packed.watched, packed.form = self._strings(plan.keys), self._form(plan.form)
+            packed.tokens = len(plan.devices)
+            packed.watched = self._strings((*plan.keys, *plan.devices, *plan.ignored))
+            packed.form, packed.memory = self._form(plan.form), self._long_ints(plan.offsets)
             self._columns(packed, AS_READ)
             return packed
         if isinstance(plan, MatrixPlan):
@@ -173,7 +175,8 @@ class Packer:
         rows = (CMatrixRow * max(len(plan.rows), 1))()
         for into, row in zip(rows, plan.rows, strict=False):
             texts += [row.head, row.rest]
-            into.counts, into.by_column = row.counts, row.counts == plan.wide
+            into.counts = row.counts
+            into.by_column = row.counts == plan.wide and not row.repeats
             into.required = -1 if row.counted is None else row.counted
         self._kept.append(rows)
         packed.rows = ctypes.addressof(rows)
@@ -231,6 +234,9 @@ class Packer:
 
     def _ints(self, values: Sequence[int]) -> int | None:
         return self._address(array("i", values))
+
+    def _long_ints(self, values: Sequence[int]) -> int | None:
+        return self._address(array("q", values))
 
     def _address(self, values: array[int]) -> int | None:
         if not values:

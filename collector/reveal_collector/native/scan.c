@@ -53,6 +53,8 @@ static int prepare(const struct file *file, struct state *state)
             if (file->rows[row].counts > widest)
                 widest = file->rows[row].counts;
         }
+    if (file->kind == SUMS)
+        state->total = (long)file->tokens * file->values;
     state->length = -1;
     state->last = malloc((size_t)file->capacity + GUARD);
     state->values = numbers(file->values);
@@ -163,7 +165,7 @@ static int parse(const struct plan *plan, const struct file *file, struct state 
         text = plan->converted;
     }
     if (file->kind == SUMS)
-        return parse_sums(file, text, length, state->values);
+        return parse_sums(file, state, text, length);
     return parse_tokens(file, text, length, plan->edges, state->values);
 }
 

@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-enum { REVEAL_ABI = 4 };
+enum { REVEAL_ABI = 5 };
 
 #define MISSING INT64_MIN
 
@@ -63,13 +63,15 @@ struct file {
     int32_t gate;  /* files that rest together while their object is idle, or NO_GATE */
     int32_t leads; /* whether a change of this file opens the gate */
     int32_t column; /* of the fast or the slow row */
-    int32_t tokens; /* TOKENS: required number; MATRIX: rows; else unused */
+    int32_t tokens; /* TOKENS: required number; MATRIX: rows; SUMS: devices; else unused */
     int32_t values; /* numbers picked; MATRIX: rows, then columns; SUMS: one for each key */
     int32_t width;  /* columns in the row */
     const int32_t *ops;       /* TOKENS: for each token SKIPPED, its value, or FIRST_WATCHED - n */
-    struct strings watched;   /* MATRIX: header, then head and rest of every row; SUMS: keys */
+    struct strings watched;   /* MATRIX: header, then head and rest of every row; SUMS: keys,
+                                 devices, devices to ignore */
     const struct matrix_row *rows;
-    const int64_t *memory;      /* MEMORY: where another thread writes the newest values */
+    const int64_t *memory;    /* MEMORY: where another thread writes the newest values; SUMS: what
+                                 is added to the first sums, or NULL */
     struct form form;
     const int32_t *weights;   /* a factor for each value, or NULL */
     struct lists sums;        /* columns as sums of values; count -1: the values themselves */
@@ -125,7 +127,7 @@ void reveal_blank(const struct plan *plan, int64_t *fast);
 int64_t monotonic_ns(void);
 int parse_tokens(const struct file *file, const uint8_t *text, long length, int32_t *edges,
                  int64_t *values);
-int parse_sums(const struct file *file, const uint8_t *text, long length, int64_t *values);
+int parse_sums(const struct file *file, struct state *state, const uint8_t *text, long length);
 int parse_matrix(const struct file *file, struct state *state, const uint8_t *text, long length);
 long convert_text(const struct form *form, const uint8_t *text, long length, uint8_t *into);
 
@@ -136,8 +138,8 @@ struct state {
     int64_t *values;
     int64_t *row;
     int64_t *before;  /* elements of the vectors at the last read */
-    int64_t *counts;  /* MATRIX: all counts, row by row */
-    long total;       /* MATRIX: number of counts */
+    int64_t *counts;  /* MATRIX: all counts, row by row; SUMS: numbers of every device */
+    long total;       /* number of counts */
     int64_t *sums;    /* for each vector: sum of largest increments, sum of spreads */
     int32_t *strides; /* for each vector (find_strides) */
     int64_t *steps;   /* increments of one vector */

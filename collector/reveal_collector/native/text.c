@@ -1,7 +1,7 @@
 /* Text to numbers: conversion, splitting, strict parsing.  GUARD blanks follow every text and are
  * not in its length: inner loops need not check for the end and may load many bytes at once.
  * Splitting is a separate first step: the CPU need not wait for a number to find the next one. */
-#include "scan.h"
+#include "text.h"
 
 #include <string.h>
 #ifdef __SSE2__
@@ -11,22 +11,7 @@
 #define EACH UINT64_C(0x0101010101010101) /* 1 in each of eight bytes */
 #define HIGH (EACH * 0x80)
 
-enum { BLOCK = 64, WORD = 8 };
-
-static const uint8_t BLANK[256] = {
-    [' '] = 1, ['\t'] = 1, ['\n'] = 1, ['\v'] = 1, ['\f'] = 1, ['\r'] = 1,
-};
-
-/* Load eight bytes, the first one as the lowest. */
-static inline uint64_t load(const uint8_t *at)
-{
-    uint64_t word;
-    memcpy(&word, at, sizeof word);
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    word = __builtin_bswap64(word);
-#endif
-    return word;
-}
+enum { BLOCK = 64 };
 
 /* Return a bit for each blank byte of the block. */
 #ifdef __SSE2__
@@ -84,7 +69,7 @@ static inline uint64_t join_digits(uint64_t bytes, long count, uint64_t *others)
 }
 
 /* Parse a decimal number of 64 bits unsigned, or signed with a minus; NULL if it is none. */
-static const uint8_t *parse_decimal(const uint8_t *text, int64_t *value)
+const uint8_t *parse_decimal(const uint8_t *text, int64_t *value)
 {
     const int negative = *text == '-';
     const uint8_t *at = text + negative, *from = at;
@@ -143,34 +128,6 @@ static const uint8_t *parse_hex(const uint8_t *text, int64_t *value)
     return at == text ? NULL : at;
 }
 
-static inline const uint8_t *skip_blanks(const uint8_t *at, const uint8_t *end)
-{
-    static const uint8_t spaces[8] = "        ";
-    if (at < end && BLANK[*at] && !BLANK[at[1]]) /* a single blank, as between most tokens */
-        return at + 1;
-    while (end - at >= 8 && memcmp(at, spaces, 8) == 0)
-        at += 8;
-    while (at < end && BLANK[*at])
-        at++;
-    return at;
-}
-
-/* Return the end of the string in the text if the text starts with it, else NULL. */
-static inline const uint8_t *match(const struct strings *all, int32_t number, const uint8_t *at,
-                                   const uint8_t *end)
-{
-    const int32_t from = number ? all->ends[number - 1] : 0;
-    const long length = all->ends[number] - from;
-    const uint8_t *bytes = all->bytes + from;
-    if (end - at < length)
-        return NULL;
-    if (length == 0)
-        return at;
-    const int differs = length <= WORD ? (load(at) ^ load(bytes)) << (64 - 8 * length) != 0
-                                    : memcmp(at, bytes, (size_t)length) != 0;
-    return differs ? NULL : at + length;
-}
-
 /* Process one token by its op; return whether it fits the layout. */
 static inline int parse_token(const struct file *file, int32_t op, const uint8_t *text, long length,
                        int64_t *values)
@@ -194,42 +151,6 @@ int parse_tokens(const struct file *file, const uint8_t *text, long length, int3
     for (int32_t number = 0; number < file->tokens; number++, edges += 2)
         if (!parse_token(file, file->ops[number], text + edges[0], edges[1] - edges[0], values))
             return MISMATCH;
-    return 0;
-}
-
-/* Return the key at this position and set `after` to its end; if there is none, return the number
- * of keys. */
-static int32_t find_key(const struct file *file, const uint8_t *at, const uint8_t *end,
-                        const uint8_t **after)
-{
-    int32_t key = 0;
-    for (; key < file->values; key++) {
-        *after = match(&file->watched, key, at, end);
-        if (*after && BLANK[**after])
-            break;
-    }
-    return key;
-}
-
-/* Add the number after each key to the key's value, modulo 2^64. */
-int parse_sums(const struct file *file, const uint8_t *text, long length, int64_t *values)
-{
-    const uint8_t *at = text, *end = text + length;
-    memset(values, 0, sizeof *values * (size_t)file->values);
-    for (at = skip_blanks(at, end); at < end; at = skip_blanks(at, end)) {
-        const uint8_t *after = NULL;
-        const int32_t key = find_key(file, at, end, &after);
-        if (key == file->values) {
-            while (!BLANK[*at])
-                at++;
-            continue;
-        }
-        int64_t number;
-        at = parse_decimal(skip_blanks(after, end), &number);
-        if (!at || !BLANK[*at])
-            return MISMATCH;
-        values[key] = (int64_t)((uint64_t)values[key] + (uint64_t)number);
-    }
     return 0;
 }
 
@@ -286,11 +207,6 @@ long convert_text(const struct form *form, const uint8_t *text, long length, uin
     return kept;
 }
 
-struct line {
-    const uint8_t *at;
-    const uint8_t *end;
-};
-
 /* Parse `counts` numbers separated by blanks; return the end of the last one, or NULL. */
 static const uint8_t *parse_counts(const uint8_t *at, const uint8_t *end, int32_t counts,
                                   int64_t *into)
@@ -327,12 +243,6 @@ static int update_row(const struct file *file, struct state *state, int32_t numb
     }
     state->values[number] = (int64_t)total;
     return row->required >= 0 && (total > 0) != row->required ? MISMATCH : 0;
-}
-
-static struct line next_line(const uint8_t *at, const uint8_t *end)
-{
-    const uint8_t *stop = memchr(at, '\n', (size_t)(end - at));
-    return (struct line){at, stop ? stop : end};
 }
 
 /* An unchanged line costs one comparison.  After a mismatch the state is invalid: the caller

@@ -126,20 +126,23 @@ class MatrixRow:
     """A line of a matrix: ``head``, then ``counts`` numbers separated by blanks, then ``rest``.
 
     A line without counts is all ``head``.  ``counted`` says whether the total must be above 0
-    (True), must be 0 (False), or may be either (None).
+    (True), must be 0 (False), or may be either (None).  ``repeats`` marks a line whose counts are
+    those of other lines: they do not add to the columns.
     """
 
     head: bytes
     counts: int
     rest: bytes
     counted: bool | None
+    repeats: bool = False
 
 
 @dataclass(frozen=True)
 class MatrixPlan:
     """Plan for a header and rows of counts; values: the total of each row, then of each column.
 
-    Only rows with as many counts as there are ``wide`` columns add to the columns.
+    Only rows with as many counts as there are ``wide`` columns add to the columns, and of these
+    only rows that repeat no others.
     """
 
     header: bytes
@@ -155,13 +158,21 @@ class MatrixPlan:
 
 @dataclass(frozen=True)
 class SumPlan:
-    """Plan for words and numbers in any order and any number, such as one line for each device.
+    """Plan for lines that begin with the name of a device: running sums over the devices.
 
-    Values: for each of ``keys``, the sum of all numbers that follow it; 0 if there are none.
+    Values: for each of ``keys``, a counter that grows with the number that follows it in the lines
+    of ``devices``, device by device.  It starts from the sum of these numbers plus ``offsets``; the
+    first text must have numbers of all devices.  Later a number that is not there keeps its last
+    value: a device without a line, or with a line that is cut off, changes nothing.  Lines of
+    ``ignored`` devices are skipped.  A key in the line of any other device gives no row, and so
+    does a number that was not in the first text.
     """
 
     keys: tuple[bytes, ...]
     form: TextForm = PLAIN
+    devices: tuple[bytes, ...] = ()
+    ignored: tuple[bytes, ...] = ()
+    offsets: tuple[int, ...] = ()
 
     @property
     def width(self) -> int:

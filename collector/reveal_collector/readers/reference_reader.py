@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter, mul, sub
 from typing import TypeVar
@@ -116,14 +116,55 @@ class TokenReader:
         return self._row
 
 
-def sum_row(plan: SumPlan, data: bytes) -> array[int]:
-    """Execute a ``SumPlan``; raises ``Mismatch``.  This is the reference for the native scanner."""
-    found: dict[bytes, list[bytes]] = {key: [] for key in plan.keys}
-    tokens = iter(plan.form.apply(data).split())
-    for token in tokens:
-        if token in found:
-            found[token].append(next(tokens, b""))
-    return packed([sum(numbers(each)) for each in found.values()])
+DeviceNumbers = dict[tuple[bytes, bytes], int]  # by device and key
+
+
+class SumReader:
+    """Executes a ``SumPlan``: the reference for the native scanner."""
+
+    def __init__(self, plan: SumPlan) -> None:
+        self.plan = plan
+        self._devices, self._ignored = frozenset(plan.devices), frozenset(plan.ignored)
+        self.totals: dict[bytes, int] = {}
+        self.last: DeviceNumbers | None = None  # None before the first text
+        self._text: bytes | None = None
+
+    def row(self, data: bytes) -> array[int]:
+        """Return the running sums after a text; raises ``Mismatch``, and then starts again."""
+        last, self.last = self.last, None
+        is_same = last is not None and data == self._text
+        found = [] if is_same else list(device_numbers(self.plan, data, self._ignored))
+        for device, key, _ in found:
+            if device not in self._devices or (last is not None and (device, key) not in last):
+                raise Mismatch(f"{device[:40]!r} is new")
+        if last is None:
+            if self._devices != {device for device, _, _ in found}:
+                raise Mismatch("a device has no numbers")
+            offsets = self.plan.offsets or (0,) * len(self.plan.keys)
+            last, self.totals = {}, dict(zip(self.plan.keys, offsets, strict=True))
+        for device, key, now in found:
+            before = last.get((device, key))
+            self.totals[key] += now if before is None else max(0, signed(now - before))
+            last[device, key] = now
+        self.last, self._text = last, data
+        return packed([signed(self.totals[key]) for key in self.plan.keys])
+
+
+def device_numbers(
+    plan: SumPlan, data: bytes, ignored: Container[bytes] = ()
+) -> Iterator[tuple[bytes, bytes, int]]:
+    """Yield device, key and number; raises ``Mismatch`` for a key without a number."""
+    for line in plan.form.apply(data).split(b"\n"):
+        device, *tokens = line.split() or [b""]
+        if device in ignored:
+            continue
+        remaining = iter(tokens)
+        for key in remaining:
+            if key in plan.keys:
+                number = signed(numbers([next(remaining, b"")])[0])
+                if number == MISSING:
+                    raise Mismatch(f"{number} marks a missing number")
+                yield device, key, number
 
 
 def numbers(tokens: Sequence[bytes], base: int = 10) -> list[int]:

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Protocol
 
 from reveal_collector.kernel_interfaces.errors import Unsupported
-from reveal_collector.readers.plan import PLAIN, Columns, SumPlan, TextForm, TokenPlan
-from reveal_collector.readers.reference_reader import Mismatch, numbers, sum_row
+from reveal_collector.readers.plan import Columns, SumPlan, TextForm, TokenPlan
+from reveal_collector.readers.reference_reader import Mismatch, numbers
 from reveal_collector.readers.source import Roots
 from reveal_collector.readers.textfile import OpenFile
+from reveal_collector.subjects.device_totals import DeviceTotals, IsStacked
 from reveal_contract.metric import Lane
 
 UNIFIED = "unified"
@@ -26,7 +27,7 @@ CgroupFilePlan = TokenPlan | SumPlan
 
 
 class CgroupFileParser(Protocol):
-    """Parser of one file's text; raises ``ValueError`` for text that does not parse."""
+    """Parser of one file's texts; raises ``ValueError`` for text that does not parse."""
 
     def __call__(self, data: bytes) -> Sequence[int | None]: ...
 
@@ -36,25 +37,23 @@ class CgroupFileParser(Protocol):
 
 @dataclass(frozen=True)
 class CgroupFile:
-    """One file of a cgroup: its metrics, their scales to base units, and its parser."""
+    """One file of a cgroup: its metrics, their scales to base units, and its content."""
 
     hierarchy: str  # a controller of version 1, or ``UNIFIED``
     names: tuple[str, ...]  # alternatives: the first one that exists counts
     metrics: tuple[str, ...]
-    parse: CgroupFileParser
+    content: CgroupFileParser | SumPlan
     scales: tuple[float, ...] = ()
     lane: Lane = Lane.SLOW
 
     def scale(self, column: int) -> float:
         return self.scales[column] if self.scales else 1.0
 
-    def columns(self, text: bytes, columns: Sequence[int]) -> list[int | None]:
-        """Return some columns of a text; all are ``None`` if the text does not parse."""
-        try:
-            parsed = self.parse(text)
-            return [parsed[column] for column in columns]
-        except (ValueError, IndexError):
-            return [None] * len(columns)
+    def parser(self, is_stacked: IsStacked) -> CgroupFileParser:
+        """Return the parser for one cgroup; sums over its devices depend on earlier texts."""
+        if isinstance(self.content, SumPlan):
+            return DeviceTotals(self.content, is_stacked)
+        return self.content
 
     def open_in(self, folder: Path) -> OpenFile | None:
         """Open the file in a cgroup's directory; return ``None`` if it does not exist."""
@@ -132,27 +131,22 @@ class PressureTotal:
         return TokenPlan(count, ((position, self._KEY),), (position + 1,), self._FORM)
 
 
-@dataclass(frozen=True)
-class DeviceSums:
-    """Lines of devices; each column sums over all devices the number after its key.
-
-    A device has no line before its first I/O, so a file without lines means no I/O yet.
-    """
-
-    keys: tuple[bytes, ...]
-    form: TextForm = PLAIN
-
-    def __call__(self, data: bytes) -> Sequence[int | None]:
-        return sum_row(SumPlan(self.keys, self.form), data)
-
-    def plan(self, data: bytes, columns: Sequence[int]) -> SumPlan:
-        return SumPlan(tuple(self.keys[column] for column in columns), self.form)
+def parsed_columns(
+    parser: CgroupFileParser, text: bytes, columns: Sequence[int]
+) -> list[int | None]:
+    """Return some columns of a text; all are ``None`` if the text does not parse."""
+    try:
+        parsed = parser(text)
+        return [parsed[column] for column in columns]
+    except (ValueError, IndexError):
+        return [None] * len(columns)
 
 
 single_number, pressure = SingleNumber(), PressureTotal()
-# blkio of version 1: ``8:0 Read 5``; io.stat: ``8:0 rbytes=1 wbytes=2``
-device_lines = DeviceSums((b"Read", b"Write"))
-device_pairs = DeviceSums((b"rbytes", b"wbytes", b"rios", b"wios"), TextForm(blanks=b"="))
+# blkio of version 1: ``8:0 Read 5``; io.stat: ``8:0 rbytes=1 wbytes=2``.  A device has no line
+# before its first I/O, so a file without lines means no I/O yet.
+device_lines = SumPlan((b"Read", b"Write"))
+device_pairs = SumPlan((b"rbytes", b"wbytes", b"rios", b"wios"), TextForm(blanks=b"="))
 
 
 _USEC = 1000.0

@@ -9,7 +9,13 @@ from pathlib import Path
 from reveal_collector.readers.plan import QUIET, FileScan, Gated, MemoryPlan
 from reveal_collector.readers.raw_slice import MISSING, gather
 from reveal_collector.readers.textfile import OpenFile
-from reveal_collector.subjects.cgroup_files import FILES, CgroupFile
+from reveal_collector.subjects.cgroup_files import (
+    FILES,
+    CgroupFile,
+    CgroupFileParser,
+    parsed_columns,
+)
+from reveal_collector.subjects.device_totals import IsStacked
 from reveal_collector.subjects.tracker import CgroupSubject
 from reveal_contract.catalogue import find
 from reveal_contract.channels import Channel
@@ -29,7 +35,9 @@ class CgroupReader:
     of a cgroup that *ended* keep their last value for as long.
     """
 
-    def __init__(self, subject: CgroupSubject, trees: Mapping[str, Path], lane: Lane) -> None:
+    def __init__(
+        self, subject: CgroupSubject, trees: Mapping[str, Path], lane: Lane, is_stacked: IsStacked
+    ) -> None:
         self.subject = subject
         self.channels: list[Channel] = []
         self.values: list[int | None] = []
@@ -39,7 +47,7 @@ class CgroupReader:
         self._ended_rows = 0  # rows shown since the end; 0 while the cgroup exists
         self._unsent_rows, self._rows_per_slice = _UNSENT_ROWS[lane], _ROWS_PER_SLICE[lane]
         self._leads_gate = lane is Lane.FAST
-        self._files: list[tuple[OpenFile, CgroupFile, list[int]]] = []
+        self._files: list[tuple[OpenFile, CgroupFileParser, list[int]]] = []
         self._texts: list[bytes] = []
         self._parsed: list[list[int | None]] = []  # columns of the last texts
         self._unchanged: list[int] = []  # reads of each file without a change
@@ -47,6 +55,7 @@ class CgroupReader:
         self._scans: list[FileScan] | None = None
         self._memory_plan: MemoryPlan | None = None
         self._last_clock = b""
+        self._is_stacked = is_stacked
         taken: set[str] = set()
         for file in FILES:
             if file.hierarchy in trees and not taken.issuperset(file.metrics):
@@ -56,9 +65,10 @@ class CgroupReader:
         opened = file.open_in(folder)
         if opened is None:
             return
+        parser = file.parser(self._is_stacked)
         try:
             data = opened.read()
-            parsed = file.parse(data)
+            parsed = parser(data)
         except (OSError, ValueError):
             parsed = ()
         columns = [
@@ -71,7 +81,7 @@ class CgroupReader:
         if not columns or file.lane is not lane:
             opened.close()
             return
-        self._files.append((opened, file, columns))
+        self._files.append((opened, parser, columns))
         self._texts.append(data)
         self._parsed.append([parsed[column] for column in columns])
         self._unchanged.append(0)
@@ -139,9 +149,9 @@ class CgroupReader:
         if text == self._texts[index]:  # most files rarely change
             self._unchanged[index] += 1
             return
-        _, file, columns = self._files[index]
+        _, parser, columns = self._files[index]
         self._texts[index], self._unchanged[index] = text, 0
-        self._parsed[index] = file.columns(text, columns)
+        self._parsed[index] = parsed_columns(parser, text, columns)
 
     def read_clock(self, back_off: int = 1) -> bool:
         """Read the CPU clock, and the other files only if it changed; return whether it did."""
@@ -165,8 +175,8 @@ class CgroupReader:
             return [FileScan(self._hold())]
         if self._scans is None:
             self._scans = []
-            for (opened, file, columns), text in zip(self._files, self._texts, strict=True):
-                plan = file.parse.plan(text, columns)
+            for (opened, parser, columns), text in zip(self._files, self._texts, strict=True):
+                plan = parser.plan(text, columns)
                 gate = Gated(self.subject.instance, self._leads_gate and not self._scans)
                 self._scans.append(FileScan(plan, opened.fd, len(text), gate))
         return self._scans

@@ -6,9 +6,10 @@ The CPU clock and the throttling of a cgroup are read every tick: this clock is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from functools import partial
 
+from reveal_collector.devices.block_devices import is_stacked
 from reveal_collector.kernel_interfaces.errors import LayoutChanged, Unsupported
 from reveal_collector.readers.plan import BACK_OFF, QUIET, FileScan
 from reveal_collector.readers.source import Outage, Roots, Source
@@ -37,8 +38,8 @@ def subject_sources(roots: Roots, tracker: SubjectTracker) -> list[Source]:
     """Return the sources of subjects that share a tracker."""
     trees = tracker.trees
     return [
-        CgroupClocks(trees, tracker),
-        CgroupUsage(trees, tracker),
+        CgroupClocks(roots, tracker),
+        CgroupUsage(roots, tracker),
         SubjectNetwork(roots, tracker),
         SubjectStorage(roots, tracker),
         ProcessGroups(roots.proc, cpu_root(trees), tracker.selection),
@@ -52,9 +53,10 @@ class _CgroupSource:
     lane: Lane
     slowdown_factor = 1
 
-    def __init__(self, trees: Mapping[str, Path], tracker: SubjectTracker) -> None:
+    def __init__(self, roots: Roots, tracker: SubjectTracker) -> None:
         self.channels: tuple[Channel, ...] = ()
-        self._trees, self._tracker = trees, tracker
+        self._trees, self._tracker = tracker.trees, tracker
+        self._is_stacked = partial(is_stacked, roots.sys)
         self._subjects: tuple[CgroupSubject, ...] = ()
         self._readers: list[CgroupReader] = []
         self._opened = False
@@ -82,7 +84,7 @@ class _CgroupSource:
         self._readers = [
             known.pop(subject)
             if subject in known
-            else CgroupReader(subject, self._trees, self.lane)
+            else CgroupReader(subject, self._trees, self.lane, self._is_stacked)
             for subject in self._subjects
         ]
         for removed in known.values():
@@ -139,8 +141,8 @@ class CgroupClocks(_CgroupSource):
 
     name, lane = "cgroup-cpu", Lane.FAST
 
-    def __init__(self, trees: Mapping[str, Path], tracker: SubjectTracker) -> None:
-        super().__init__(trees, tracker)
+    def __init__(self, roots: Roots, tracker: SubjectTracker) -> None:
+        super().__init__(roots, tracker)
         self._tick = 0
 
     def call_when_stale(self, call: Callable[[], None]) -> None:
@@ -176,8 +178,8 @@ class CgroupUsage(_CgroupSource):
 
     name, lane = "cgroups", Lane.SLOW
 
-    def __init__(self, trees: Mapping[str, Path], tracker: SubjectTracker) -> None:
-        super().__init__(trees, tracker)
+    def __init__(self, roots: Roots, tracker: SubjectTracker) -> None:
+        super().__init__(roots, tracker)
         self._rotation = ReadRotation(tracker)
 
     @property
