@@ -4,6 +4,8 @@
 ``dev`` gives the interfaces without ``lo``, ``snmp`` gives TCP.  A subject that shares the
 namespace of the host, or of an earlier subject, has no counters here.  An open file keeps a
 namespace alive; therefore the files of a process are closed as soon as it ends.
+
+A bond or a VLAN repeats the traffic of the interfaces below it, so only these are added.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from pathlib import Path
 from reveal_collector.kernel_interfaces.errors import LayoutChanged, Unsupported
 from reveal_collector.readers.netdev import FIELDS
 from reveal_collector.readers.source import Roots
+from reveal_collector.readers.sysfs_attributes import entries
 from reveal_collector.readers.textfile import OpenFile, channel
 from reveal_collector.subjects.cgroup_files import cpu_root
 from reveal_collector.subjects.cgroup_walk import subtree
@@ -43,25 +46,63 @@ _NEVER = sys.maxsize
 _MAX_TRIED = 3  # processes of a subject
 _DEV_HEADER = 2  # lines of net/dev
 
+Traffic = tuple[int, ...]  # one number for each metric of ``_DEV``
 
-def parse_dev(data: bytes) -> tuple[int, int, int, int, int]:
-    """Return bytes in and out, packets in and out, and drops, summed over net/dev without lo.
 
-    Raises ``ValueError`` for another text: its sums would lack what cannot be read.
+def parse_dev(data: bytes) -> dict[str, Traffic]:
+    """Return bytes in and out, packets in and out, and drops of each interface in net/dev but lo.
+
+    Raises ``ValueError`` for another text: its sums would miss what cannot be read.
     """
-    total = [0] * len(FIELDS)
     lines = data.splitlines()
     if len(lines) < _DEV_HEADER:
         raise ValueError("net/dev has no header")
+    found: dict[str, Traffic] = {}
     for line in lines[_DEV_HEADER:]:
         name, _, rest = line.partition(b":")
         if name.strip() != b"lo":
-            values = map(int, rest.split())
-            total = [sum_ + value for sum_, value in zip(total, values, strict=True)]
-    return (
-        total[_RX_BYTES], total[_TX_BYTES], total[_RX_PACKETS], total[_TX_PACKETS],
-        total[_RX_DROP] + total[_TX_DROP],
-    )  # fmt: skip
+            numbers = list(map(int, rest.split()))
+            if len(numbers) != len(FIELDS):
+                raise ValueError(f"net/dev has {len(numbers)} numbers in a line")
+            found[name.strip().decode("utf-8", "surrogateescape")] = (
+                numbers[_RX_BYTES], numbers[_TX_BYTES], numbers[_RX_PACKETS],
+                numbers[_TX_PACKETS], numbers[_RX_DROP] + numbers[_TX_DROP],
+            )  # fmt: skip
+    return found
+
+
+def upper_interfaces(net: Path) -> frozenset[str]:
+    """Return the bonds and VLANs in ``/proc/PID/net``: interfaces below them count the same."""
+    bonds, vlans = entries(net / "bonding", net / "vlan")
+    return frozenset(bonds).union(vlans).difference({"config"})  # the list of all VLANs
+
+
+class TrafficTotals:
+    """Running sums over the interfaces of one namespace, which come and go.
+
+    An interface that comes later (a VF that was used elsewhere) adds what it counts from then on.
+    """
+
+    def __init__(self, net: Path) -> None:
+        self._net = net
+        self._upper: frozenset[str] = frozenset()
+        self._last: dict[str, Traffic] | None = None
+        self._totals: Traffic = (0,) * len(_DEV)
+
+    def update(self, found: dict[str, Traffic]) -> Traffic:
+        """Return the sums after these counters of each interface."""
+        last = self._last
+        if last is None or last.keys() != found.keys():
+            self._upper = upper_interfaces(self._net)
+        for name, now in found.items():
+            before = (0,) * len(now) if last is None else last.get(name, now)
+            if name not in self._upper:
+                self._totals = tuple(
+                    total + max(0, new - old)
+                    for total, new, old in zip(self._totals, now, before, strict=True)
+                )
+        self._last = found
+        return self._totals
 
 
 def parse_tcp(data: bytes) -> tuple[int | None, int | None]:
@@ -85,11 +126,13 @@ class _NetworkNamespace:
         self.values: list[int | None] = [None] * len(METRICS)
         self._proc = proc
         self._files: list[OpenFile] = []
+        self._traffic = TrafficTotals(proc)
 
     def enter(self, pid: str, namespace: str) -> bool:
         """Open the files of a process; return whether they could be read."""
         names = ("stat", "net/dev", "net/snmp")
         self._files = [OpenFile(self._proc / pid / name) for name in names]
+        self._traffic = TrafficTotals(self._proc / pid / "net")
         try:
             for file in self._files:
                 file.open()
@@ -105,7 +148,8 @@ class _NetworkNamespace:
         try:
             if not stat.read():
                 raise ProcessLookupError
-            self.values = [*parse_dev(dev.read()), *parse_tcp(snmp.read())]
+            traffic = self._traffic.update(parse_dev(dev.read()))
+            self.values = [*traffic, *parse_tcp(snmp.read())]
         except OSError:
             self.leave()
         except ValueError:
