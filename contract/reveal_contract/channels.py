@@ -9,7 +9,7 @@ import zlib
 
 # hashlib has it, too, but loads OpenSSL: 2 MB of memory for this one hash
 from _blake2 import blake2b
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
 from reveal_contract.foreign_names import printable
@@ -32,7 +32,8 @@ class Channel:
 
     A raw integer on the wire times ``scale`` is the value in the metric's base unit
     (ticks to ns, kB to bytes, sectors to bytes).  ``instance`` is "" for the node itself, else a
-    printable name.
+    printable name.  ``members`` is a hash of what a counter adds up; 0 if it is no sum.  It is not
+    announced.
     """
 
     metric: str
@@ -40,6 +41,7 @@ class Channel:
     kind: Kind = Kind.GAUGE
     scale: float = 1.0
     lane: Lane = Lane.FAST
+    members: int = field(default=0, repr=False)
 
     def __post_init__(self) -> None:
         if not self.instance.isprintable():
@@ -54,6 +56,11 @@ class Channel:
         channel = cls(metric, "", kind, scale, lane)
         object.__setattr__(channel, "instance", instance)
         return channel
+
+    @property
+    def identity(self) -> tuple[str, str, int]:
+        """Metric, instance and members: two readings with the same identity can be subtracted."""
+        return self.metric, self.instance, self.members
 
     @property
     def label(self) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from reveal_collector.kernel_interfaces.errors import LayoutChanged, Unsupported
 from reveal_collector.readers.source import Source
+from reveal_collector.readers.sums import grouped
 from reveal_collector.readers.sysfs_attributes import AttributeFile, AttributeSource, single_column
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Kind, Lane
@@ -44,7 +45,7 @@ class AggregatedSource:
         self._source, self._fold = source, fold
         self._last: list[int | None] = []
         self._totals: list[int] = []
-        self._members: list[list[int]] = []
+        self._members: list[tuple[int, ...]] = []
         self._relearned = False
 
     def open(self) -> None:
@@ -75,9 +76,7 @@ class AggregatedSource:
         self.channels = ()
 
     def _learn(self) -> None:
-        positions: dict[Channel, list[int]] = {}
-        for index, column in enumerate(self._source.channels):
-            positions.setdefault(column, []).append(index)
+        positions = grouped((column, index) for index, column in enumerate(self._source.channels))
         totals = dict(zip(self.channels, self._totals, strict=False))
         self.channels, self._members = tuple(positions), list(positions.values())
         self._totals = [totals.get(column, 0) for column in self.channels]

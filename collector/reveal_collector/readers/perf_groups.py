@@ -11,6 +11,7 @@ from reveal_collector.kernel_interfaces.errors import LayoutChanged, Unsupported
 from reveal_collector.kernel_interfaces.perf_event import PerfEvent, PerfGroup
 from reveal_collector.readers.reference_reader import picker
 from reveal_collector.readers.source import CHECK_EVERY, Roots
+from reveal_collector.readers.sums import identified, total
 from reveal_collector.readers.sysfs_attributes import parse_fields, read_text
 from reveal_collector.readers.textfile import OpenFile
 from reveal_contract.channels import Channel
@@ -56,6 +57,7 @@ class PerfGroupSource:
         self._online = OpenFile(roots.sys / "devices/system/cpu/online")
         self._cpus = b""
         self._rotation = self._reads = 0
+        self._openings = 0  # of the groups: their counts begin at 0 each time
         self._counts: list[tuple[int | None, ...]] = []
         self._picks: list[Callable[[Sequence[int | None]], Sequence[int | None]]] = []
 
@@ -84,7 +86,7 @@ class PerfGroupSource:
             self._learn()
             raise LayoutChanged(self.name)
         flat = [count for counts in self._counts for count in counts]
-        return [_total(pick(flat)) for pick in self._picks]
+        return [total(pick(flat)) for pick in self._picks]
 
     def close(self) -> None:
         """Close all groups."""
@@ -130,7 +132,8 @@ class PerfGroupSource:
         }
         if not columns:
             raise OSError(errno.ENOENT, "this kernel knows none of the events")
-        self.channels = tuple(columns)
+        self._openings += 1
+        self.channels = tuple(identified(channel, [self._openings]) for channel in columns)
         self._picks = [picker(parts) for parts in columns.values()]
         self._counts = [(0,) * len(group.events) for group in self.groups]
 
@@ -233,10 +236,3 @@ def explained(error: OSError, capable: bool, filtered: bool, paranoid: str) -> U
         return Unsupported("too few file descriptors for the counters of all CPUs",
                            "raise the limit of open files (RLIMIT_NOFILE)")  # fmt: skip
     return Unsupported(f"perf_event_open: {error.strerror or error}")
-
-
-def _total(parts: Sequence[int | None]) -> int | None:
-    try:
-        return sum(parts)  # type: ignore[arg-type]  # None is rare: handle it as an exception
-    except TypeError:
-        return None

@@ -7,8 +7,9 @@ belongs to the same channel.
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -27,6 +28,7 @@ from reveal_collector.readers.plan import (
     TokenPlan,
 )
 from reveal_collector.readers.reference_reader import Mismatch, TokenReader, packed
+from reveal_collector.readers.sums import expanded, grouped, identified_sums
 from reveal_contract.catalogue import find
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
@@ -110,7 +112,8 @@ class TokenSource:
     change: those that are not numbers (names of CPUs, disks, NICs; not if the form has no words),
     and those paired with ``None``.  A change of these or of the number of tokens is a new layout,
     and so is a channel's token that is no longer a number.  ``read`` raises ``ParseError`` if no
-    layout fits.  ``arrange`` turns the selected channels into other columns.
+    layout fits.  Tokens of the same channel are added.  ``arrange`` turns the selected channels
+    into other columns.
     """
 
     def __init__(
@@ -184,26 +187,33 @@ class TokenSource:
     def _learn(self, data: bytes) -> None:
         shaped = self._form.apply(data)
         text = decoded(shaped)
-        by_channel: dict[Channel, int] = {}
-        watched = set()
-        for position, channel in self._learn_layout(text):
-            if channel is None:
-                watched.add(position)
-            else:
-                by_channel.setdefault(channel, position)
+        layout = dict.fromkeys(self._learn_layout(text))
+        watched = {position for position, channel in layout if channel is None}
+        positions = grouped((channel, position) for position, channel in layout if channel)
         tokens = shaped.split()
         if self._form.words:
             watched |= {index for index, token in enumerate(tokens) if not token.isdigit()}
-        watched.difference_update(by_channel.values())
-        shape = self._arrange(tuple(by_channel))
+        picks = tuple(position for group in positions.values() for position in group)
+        watched.difference_update(picks)
+        shape = _shape(positions, self._arrange(tuple(positions)))
         self._reader = TokenReader(
             TokenPlan(
                 len(tokens), tuple((position, tokens[position]) for position in sorted(watched)),
-                tuple(by_channel.values()), self._form, shape.columns,
+                picks, self._form, shape.columns,
             )
         )  # fmt: skip
         self._length = len(data)
         self.channels = shape.channels
+
+
+def _shape(positions: Mapping[Channel, tuple[int, ...]], arranged: ColumnSet) -> ColumnSet:
+    """Return the columns of the picked tokens; sums carry the channels that they add up."""
+    numbers, groups = itertools.count(), positions.values()
+    columns = expanded(
+        arranged.columns, [tuple(itertools.islice(numbers, len(group))) for group in groups]
+    )
+    inputs = [channel.identity for channel, group in positions.items() for _ in group]
+    return ColumnSet(identified_sums(arranged.channels, columns, inputs), columns)
 
 
 def word_scans(fd: int, text: bytes, values: Sequence[int]) -> tuple[FileScan, FileScan]:

@@ -48,7 +48,8 @@ class Feed:
     """One opened source.
 
     ``table_columns`` are its columns in the current channel table, ``columns`` the ones it
-    returns now.  Until the next table, its values are mapped to the table's columns by name.
+    returns now.  Until the next table, its values are mapped to the table's columns by name.  A sum
+    of other members than in the table is missing until then.
     After ``FAILURES`` failures in a row a feed is ``broken``: it is not read until ``reopen``
     succeeds.  ``absent`` marks a source that did not open at start: hardware and drivers may
     appear later.
@@ -284,10 +285,8 @@ class Feed:
             self.columns, self._indices = self.table_columns, None
             return
         self.columns = columns
-        indices = {(channel.metric, channel.instance): n for n, channel in enumerate(columns)}
-        self._indices = [
-            indices.get((channel.metric, channel.instance), -1) for channel in self.table_columns
-        ]
+        indices = {channel.identity: index for index, channel in enumerate(columns)}
+        self._indices = [indices.get(channel.identity, -1) for channel in self.table_columns]
 
     def _failed(self, error: Exception) -> Values:
         self._failures += 1

@@ -168,9 +168,9 @@ def _kind(channel: Channel) -> int:
 
 
 def _previous_indices(previous: Sequence[Channel], current: Sequence[Channel]) -> list[int]:
-    """Return the earlier index of each channel, or -1."""
-    old = {(channel.metric, channel.instance): index for index, channel in enumerate(previous)}
-    return [old.get((channel.metric, channel.instance), -1) for channel in current]
+    """Return the earlier index of each channel, or -1; a sum of other members is another one."""
+    old = {channel.identity: index for index, channel in enumerate(previous)}
+    return [old.get(channel.identity, -1) for channel in current]
 
 
 def _carried(values: array[int], indices: Sequence[int], new: int) -> array[int]:

@@ -33,11 +33,10 @@ class _Readings:
     def switch(self, channels: tuple[Channel, ...]) -> NDArray[np.intp]:
         """Change to other columns; keep the state of those that remain.
 
-        Returns the earlier index of each column, or -1.
+        Returns the earlier index of each column, or -1.  A sum of other members is another column.
         """
-        indices = {(old.metric, old.instance): index for index, old in enumerate(self._channels)}
-        old = [indices.get((channel.metric, channel.instance), -1) for channel in channels]
-        moved = np.array(old, np.intp)
+        indices = {old.identity: index for index, old in enumerate(self._channels)}
+        moved = np.array([indices.get(channel.identity, -1) for channel in channels], np.intp)
         self._last = carried(self._last, moved)
         self._unknown = (moved < 0) | carried(self._unknown, moved)
         self._channels = channels

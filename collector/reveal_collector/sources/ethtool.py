@@ -15,6 +15,7 @@ from pathlib import Path
 from reveal_collector.devices.ethtool import Ethtool
 from reveal_collector.kernel_interfaces.errors import Unsupported
 from reveal_collector.readers.source import Roots, Source
+from reveal_collector.readers.sums import identified
 from reveal_collector.readers.sysfs_attributes import SnapshotSource, entries
 from reveal_collector.readers.textfile import channel
 from reveal_contract.channels import Channel
@@ -133,16 +134,17 @@ def columns_of(card: str, counters: Mapping[str, int]) -> dict[Channel, int | No
     """Return the columns of a card's counters by the table of meanings."""
     found: dict[Channel, int | None] = {}
     for name, (scale, _) in MEANINGS.items():
-        value = counter_sum(name, counters)
-        if value is not None:
-            found[channel(f"network.card.{name}", card, scale)] = value
+        parts = parts_of(name, counters)
+        if parts:
+            column = channel(f"network.card.{name}", card, scale)
+            found[identified(column, parts)] = sum(parts.values())
     return found
 
 
-def counter_sum(name: str, counters: Mapping[str, int]) -> int | None:
-    """Return the sum of the counters that match the first pattern with a match, or ``None``."""
+def parts_of(name: str, counters: Mapping[str, int]) -> dict[str, int]:
+    """Return the counters that match the first pattern with a match: queues, priorities, ports."""
     for pattern in _PATTERNS[name]:
-        matching = [value for key, value in counters.items() if pattern.fullmatch(key)]
+        matching = {key: value for key, value in counters.items() if pattern.fullmatch(key)}
         if matching:
-            return sum(matching)
-    return None
+            return matching
+    return {}

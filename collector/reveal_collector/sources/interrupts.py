@@ -4,12 +4,16 @@ On a host of 200 CPUs the file has megabytes, nearly all zeros.  Only changed li
 and a device's line becomes a channel with its first interrupt.  Lines of the architecture
 (``LOC``, ``TLB``) are channels from the start.  Drivers add and remove lines, CPUs add and remove
 columns.  The counts of one CPU have 32 bits and wrap, which looks like a reset.
+
+On s390 a line can be the sum of others, which name it in brackets (``[EXT] Clock Comparator``).  It
+is a channel of its own, but adds nothing to the sums of the CPUs.  On POWER two lines are named
+``LOC`` (two kinds of timer interrupts): they are one channel.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,6 +22,7 @@ from reveal_collector.kernel_interfaces.errors import LayoutChanged, ParseError,
 from reveal_collector.readers.plan import Columns, FileScan, MatrixPlan, MatrixRow
 from reveal_collector.readers.reference_reader import ColumnMaker
 from reveal_collector.readers.source import Roots, Source
+from reveal_collector.readers.sums import grouped, identified_sums
 from reveal_collector.readers.textfile import ColumnSet, OpenFile, channel
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
@@ -31,6 +36,7 @@ _OWN_METRIC = {
     "MCE": "cpu.interrupts.machine_check",
     "ERR": "cpu.interrupts.errors",
 }
+_PART_OF = re.compile(rb"\[([^]\s]+)\]\s")  # before the description of a line
 _NAME_LENGTH = 40
 
 
@@ -45,20 +51,21 @@ class InterruptRow:
     line: bytes
     name: str
     counts: list[int]
+    part_of: str = ""  # the name of the line that includes these counts
     total: int = field(init=False)
 
     def __post_init__(self) -> None:
         self.total = sum(self.counts)
 
-    def plan(self) -> MatrixRow:
-        """Return the row as the scanner must find it."""
+    def plan(self, repeats: bool) -> MatrixRow:
+        """Return the row as the scanner must find it; ``repeats`` other rows or not."""
         found = _LINE.match(self.line)
         if found is None:
             return MatrixRow(self.line, 0, b"", None)
         device = self.name[:1].isdigit()
         return MatrixRow(
             self.line[: found.start(2)], len(self.counts), self.line[found.end(2) :],
-            self.total > 0 if device else None,
+            self.total > 0 if device else None, repeats,
         )  # fmt: skip
 
     @property
@@ -77,6 +84,7 @@ class Interrupts:
         self._file, self._sys = file, sys
         self._header = b""
         self._rows: list[InterruptRow] = []
+        self._sums: frozenset[str] = frozenset()  # names of the rows that are sums of others
         self._by_cpu: list[int] = []
         self._plan: MatrixPlan | None = None
 
@@ -101,7 +109,7 @@ class Interrupts:
 
     def scans(self) -> Sequence[FileScan]:
         if self._plan is None:
-            rows = tuple(row.plan() for row in self._rows)
+            rows = tuple(row.plan(row.name in self._sums) for row in self._rows)
             self._plan = MatrixPlan(self._header, rows, len(self._cpus), self._columns)
         return [FileScan(self._plan, self._file.fd, self._length)]
 
@@ -118,24 +126,36 @@ class Interrupts:
         self._header = lines[0]
         self._cpus = [name.decode()[3:] for name in lines[0].split()]
         self._rows = [parse(line) for line in lines[1:]]
-        wide = [row.counts for row in self._rows if len(row.counts) == len(self._cpus)]
-        self._by_cpu = [sum(column) for column in zip(*wide, strict=True)] or [0] * len(self._cpus)
+        self._sums = frozenset(
+            row.part_of for row in self._rows if row.part_of not in ("", row.name)
+        )
+        counts = [row.counts for row in self._rows if self._adds_to_cpus(row)]
+        self._by_cpu = list(map(sum, zip(*counts, strict=True))) or [0] * len(self._cpus)
         self._length = sum(map(len, lines)) + len(lines)
         self._update_channels()
 
     def _update_channels(self) -> None:
-        """Set the columns; of two rows with the same name only the first is used."""
-        columns: dict[Channel, tuple[int, ...]] = {}
-        for index, row in enumerate(self._rows):
-            if row.is_channel:
-                columns.setdefault(_channel(row.name), (index,))
-        for index, cpu in enumerate(self._cpus, len(self._rows)):
-            columns.setdefault(channel("cpu.interrupts", cpu), (index,))
+        """Set the columns: rows with the same name are added."""
+        columns = grouped(
+            (_channel(row.name), index) for index, row in enumerate(self._rows) if row.is_channel
+        ) | {
+            channel("cpu.interrupts", cpu): (index,)
+            for index, cpu in enumerate(self._cpus, len(self._rows))
+        }
         shape = fold_large(
             ColumnSet(tuple(columns), Columns(tuple(columns.values()))), self._sys, {}
         )
-        self.channels, self._columns = shape.channels, shape.columns
-        self._maker = ColumnMaker(self._columns)
+        self.channels = identified_sums(shape.channels, shape.columns, self._inputs())
+        self._columns, self._maker = shape.columns, ColumnMaker(shape.columns)
+
+    def _inputs(self) -> list[Hashable]:
+        """Return what identifies each value: a row has all CPUs, a CPU has the rows it adds."""
+        cpus = hash(tuple(self._cpus))
+        rows = hash(tuple(row.name for row in self._rows if self._adds_to_cpus(row)))
+        return [(row.name, cpus) for row in self._rows] + [(cpu, rows) for cpu in self._cpus]
+
+    def _adds_to_cpus(self, row: InterruptRow) -> bool:
+        return len(row.counts) == len(self._cpus) and row.name not in self._sums
 
     def _update(self, lines: list[bytes]) -> bool:
         """Parse the lines that changed; return whether the channels changed."""
@@ -143,11 +163,13 @@ class Interrupts:
             if line == row.line:
                 continue
             new = parse(line)
-            if new.name != row.name or len(new.counts) != len(row.counts):
+            if (new.name, new.part_of) != (row.name, row.part_of):
+                return True
+            if len(new.counts) != len(row.counts):
                 return True
             if new.is_channel != row.is_channel:  # a device interrupted for the first time
                 return True
-            if len(new.counts) == len(self._by_cpu):
+            if self._adds_to_cpus(new):
                 self._by_cpu = list(map(_updated_total, self._by_cpu, new.counts, row.counts))
             self._rows[index] = new
         return False
@@ -166,8 +188,11 @@ def parse(line: bytes) -> InterruptRow:
     if found is None:
         return InterruptRow(line, "", [])
     number = found[1].decode("ascii", "surrogateescape")
-    name = f"{number}:{_device_name(found[3] or b'')}" if number.isdecimal() else number
-    return InterruptRow(line, name, list(map(int, found[2].split())))
+    rest = found[3] or b""
+    name = f"{number}:{_device_name(rest)}" if number.isdecimal() else number
+    whole = _PART_OF.match(rest)
+    part_of = whole[1].decode("ascii", "surrogateescape") if whole else ""
+    return InterruptRow(line, name, list(map(int, found[2].split())), part_of)
 
 
 def _device_name(rest: bytes) -> str:

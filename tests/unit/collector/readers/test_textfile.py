@@ -113,12 +113,12 @@ def test_watched_tokens_make_a_new_layout(path: Path) -> None:
     assert list(source.read()) == [6, 1]
 
 
-def test_a_repeated_name_is_a_single_channel(path: Path) -> None:
+def test_numbers_of_a_repeated_name_are_added(path: Path) -> None:
     path.write_text("a 1\na 2\n")
     source = TokenSource("counts", Lane.FAST, path, learn)
     source.open()
     assert labels(source) == ["a"]
-    assert list(source.read()) == [1]
+    assert list(source.read()) == [3]
 
 
 @pytest.mark.parametrize("blank", ["\x1c", "\x1f", "\x85", "\xa0", "\u2003"])

@@ -23,11 +23,12 @@ from support.property_tests import examples
 ORIGIN = SliceOrigin("n1", bytes(range(16)), 100_000)
 INSTANCES = "abcdefgh"
 FAST = st.builds(
-    Channel, st.just("m.fast"), st.sampled_from(INSTANCES), st.sampled_from(tuple(Kind)[:3])
-)
+    Channel, st.just("m.fast"), st.sampled_from(INSTANCES), st.sampled_from(tuple(Kind)[:3]),
+    members=st.sampled_from((0, 0, 1)),
+)  # fmt: skip
 SLOW = st.builds(
     Channel, st.just("m.slow"), st.sampled_from(INSTANCES), st.sampled_from(tuple(Kind)[:3]),
-    st.just(1.0), st.sampled_from((Lane.SLOW, Lane.RARE)),
+    st.just(1.0), st.sampled_from((Lane.SLOW, Lane.RARE)), st.sampled_from((0, 0, 1)),
 )  # fmt: skip
 EDGES = st.sampled_from([MISSING, MISSING + 1, -1, 0, 1, 127, 128, 2**31, 2**32, 2**63 - 1])
 READINGS = st.one_of(st.integers(0, 300), st.just(MISSING), EDGES, st.integers(-(2**63), 2**63 - 1))

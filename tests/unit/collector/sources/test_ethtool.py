@@ -65,8 +65,8 @@ DRIVERS: dict[str, tuple[Mapping[str, int], dict[str, int]]] = {
 @pytest.mark.parametrize("driver", DRIVERS)
 def test_what_a_driver_counts(driver: str) -> None:
     counters, meanings = DRIVERS[driver]
-    found = {name: ethtool.counter_sum(name, counters) for name in ethtool.MEANINGS}
-    assert {name: value for name, value in found.items() if value is not None} == meanings
+    parts = {name: ethtool.parts_of(name, counters) for name in ethtool.MEANINGS}
+    assert {name: sum(found.values()) for name, found in parts.items() if found} == meanings
     columns = ethtool.columns_of("eth0", counters)
     assert len(columns) == len(meanings)
 
@@ -81,6 +81,15 @@ def test_pauses_are_counted_in_microseconds() -> None:
     assert {
         channel.label: value * channel.scale for channel, value in columns.items() if value
     } == {"network.card.rx_paused_time{eth0}": 20_000}
+
+
+def test_other_queues_are_another_sum() -> None:
+    few, many = (
+        ethtool.columns_of("eth0", {f"rx_prio{n}_pause": 9 for n in range(count)})
+        for count in (2, 3)
+    )
+    assert [channel.label for channel in few] == [channel.label for channel in many]
+    assert few.keys() != many.keys()
 
 
 @given(st.dictionaries(st.text(max_size=20), st.integers(0, 2**64 - 1), max_size=8))
