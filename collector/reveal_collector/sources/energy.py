@@ -7,6 +7,7 @@ PMU (arch/x86/events/rapl.c) if the process may use it, else from ``energy_uj`` 
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,6 +18,7 @@ from reveal_collector.kernel_interfaces.perf_event import PerfEvent
 from reveal_collector.readers.joined import Changes
 from reveal_collector.readers.perf_groups import CountingPlan, CpuEvent, PerfGroupSource
 from reveal_collector.readers.source import Roots, Source
+from reveal_collector.readers.sums import grouped, total
 from reveal_collector.readers.sysfs_attributes import entries, read_number, read_text
 from reveal_collector.readers.textfile import OpenFile, channel
 from reveal_collector.sources.pmu.device import PmuDevice, pmu_devices
@@ -29,9 +31,12 @@ _EVENTS = {
     "energy-ram": "memory.energy",
     "energy-psys": "cpu.energy.platform",
 }
-# name of a powercap zone -> metric; the zone of a package is named package-N
-_ZONES = {"core": "cpu.energy.cores", "dram": "memory.energy", "psys": "cpu.energy.platform"}
+# name of a powercap zone -> metric.  The zone of a package is named package-N, those of its dies
+# package-N-die-M.  The platform of the first package is psys, that of package N is psys-N.
+_ZONES = {"core": "cpu.energy.cores", "dram": "memory.energy"}
 _PACKAGE = re.compile(r"package-(\d+)(?:-die-\d+)?\Z")
+_PLATFORM_METRIC = "cpu.energy.platform"
+_PLATFORM = re.compile(r"psys(?:-(\d+))?\Z")
 _ZONE = re.compile(r"intel-rapl:(\d+)(?::\d+)?\Z")  # intel-rapl-mmio repeats the same counters
 _MICRO = 1e-6
 _NAME = "energy"
@@ -112,21 +117,24 @@ class Powercap:
         self.channels: tuple[Channel, ...] = ()
         self._folder = roots.sys / "class/powercap"
         self._changes = Changes(lambda: entries(self._folder), self.lane)
-        self._zones: list[RaplZone] = []
+        self._zones: list[tuple[RaplZone, ...]] = []
 
     def open(self) -> None:
         self.close()
         self._changes.adopt()
         denied: Unsupported | None = None
         columns = []
-        for path, column in zones(self._folder):
-            zone = RaplZone(path)
+        for column, paths in grouped(zones(self._folder)).items():
+            parts = tuple(map(RaplZone, paths))
             try:
-                zone.open()
+                for zone in parts:
+                    zone.open()
             except Unsupported as reason:
                 denied = reason
+                for zone in parts:
+                    zone.close()
             else:
-                self._zones.append(zone)
+                self._zones.append(parts)
                 columns.append(column)
         if not columns:
             raise denied or _ABSENT
@@ -136,10 +144,10 @@ class Powercap:
         if self._changes.after_read():
             self.open()
             raise LayoutChanged(self.name)
-        return [zone.read() for zone in self._zones]
+        return [total([zone.read() for zone in parts]) for parts in self._zones]
 
     def close(self) -> None:
-        for zone in self._zones:
+        for zone in itertools.chain.from_iterable(self._zones):
             zone.close()
         self._zones, self.channels = [], ()
 
@@ -184,22 +192,31 @@ def unwrapped(last: int, value: int, maximum: int) -> int | None:
     return increase if 0 < increase <= maximum // 2 else None
 
 
-def zones(folder: Path) -> list[tuple[Path, Channel]]:
-    """Return the RAPL zones by package with their channels; an empty list without powercap."""
+def zones(folder: Path) -> list[tuple[Channel, Path]]:
+    """Return the RAPL zones with their channels; an empty list without powercap.
+
+    The dies of a package are parts of its channel.  Two platforms are not: of two with the same
+    name the second has the number of its zone for an instance.
+    """
     try:
         found = sorted((path for path in folder.iterdir() if _ZONE.match(path.name)), key=_number)
     except OSError:
         return []
     names = {path.name: read_text(path / "name") for path in found}
-    columns: dict[Channel, Path] = {}
+    columns: list[tuple[Channel, Path]] = []
     for path in found:
         top = _PACKAGE.match(names.get(path.name.rpartition(":")[0], "") or names[path.name])
-        package = top[1] if top else ""
-        own = _PACKAGE.match(names[path.name])
-        metric = "cpu.energy.package" if own else _ZONES.get(names[path.name])
-        if metric:
-            columns.setdefault(channel(metric, package, _MICRO), path)
-    return [(path, column) for column, path in columns.items()]
+        package, name = top[1] if top else "", names[path.name]
+        if _PACKAGE.match(name):
+            columns.append((channel("cpu.energy.package", package, _MICRO), path))
+        elif name in _ZONES:
+            columns.append((channel(_ZONES[name], package, _MICRO), path))
+        elif (platform := _PLATFORM.match(name)) is not None:
+            column = channel(_PLATFORM_METRIC, platform[1] or package, _MICRO)
+            if column in (other for other, _ in columns):
+                column = channel(_PLATFORM_METRIC, str(_number(path)[0]), _MICRO)
+            columns.append((column, path))
+    return columns
 
 
 def _number(path: Path) -> list[int]:

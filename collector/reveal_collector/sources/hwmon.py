@@ -41,6 +41,7 @@ _CHIPS = {
     "spd5118": "memory.temperature",
     "amdgpu": "gpu.temperature.sensor",
 }
+_POWER_ELSEWHERE = ("amdgpu",)  # it is gpu.power
 _ABSENT = Unsupported(
     "hwmon has no sensor of this kind",
     "use bare metal with the driver of the CPU's sensors (coretemp, k10temp)",
@@ -104,7 +105,11 @@ def _sensors(folder: Path) -> Iterator[Sensor]:
         name = read_text(chip / "name") or chip.name
         order = orders[name] = orders.get(name, -1) + 1
         device = _device(chip, name, order)
-        found = {path: _plain(_label(chip, path.name.partition("_")[0])) for path in _inputs(chip)}
+        found = {
+            path: _plain(_label(chip, path.name.partition("_")[0]))
+            for path in _inputs(chip)
+            if not (name in _POWER_ELSEWHERE and path.name.startswith("power"))
+        }
         for path, label in found.items():
             if name in _AMD and label == _CONTROL and _DIE in found.values():
                 continue

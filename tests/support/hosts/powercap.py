@@ -20,6 +20,11 @@ def add_powercap(
             _zone(tree, f"{zone}/intel-rapl:{socket}:0", "dram", wrapping(watts / 10, start))
 
 
+def add_zone(tree: Tree, zone: str, name: str, watts: float) -> None:
+    """A zone of this name, ``intel-rapl:0`` or ``intel-rapl:0:0``."""
+    _zone(tree, f"intel-rapl/{zone}", name, wrapping(watts))
+
+
 def add_mmio_zone(tree: Tree, watts: float = 200.0) -> None:
     """The same package's energy once more, by another door: laptops and some Xeons."""
     _control(tree, "intel-rapl-mmio")

@@ -143,6 +143,40 @@ def test_zones_of_a_module_that_is_loaded_later_are_read(server: Tree) -> None:
     assert labels == {"cpu.energy.package{0}", "cpu.energy.package{1}"}
 
 
+def test_the_dies_of_a_package_are_added(server: Tree) -> None:
+    for zone, (name, watts) in enumerate(
+        [("package-0-die-0", 100), ("package-0-die-1", 250), ("package-1-die-0", 50)]
+    ):
+        powercap.add_zone(server, f"intel-rapl:{zone}", name, watts)
+        powercap.add_zone(server, f"intel-rapl:{zone}:0", "dram", watts / 10)
+    observed = steps(opened(energy.sources(server.roots), "energy"), server)
+    assert observed == pytest.approx(
+        {
+            "cpu.energy.package{0}": 350.0, "memory.energy{0}": 35.0,
+            "cpu.energy.package{1}": 50.0, "memory.energy{1}": 5.0,
+        }
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("second", ["psys", "psys-1"])
+def test_two_platforms_stay_apart(server: Tree, second: str) -> None:
+    powercap.add_zone(server, "intel-rapl:0", "psys", 400)
+    powercap.add_zone(server, "intel-rapl:1", second, 300)
+    observed = steps(opened(energy.sources(server.roots), "energy"), server)
+    assert observed == pytest.approx(
+        {"cpu.energy.platform": 400.0, "cpu.energy.platform{1}": 300.0}
+    )
+
+
+def test_a_die_that_cannot_be_read_makes_the_package_missing(server: Tree) -> None:
+    for die in (0, 1):
+        powercap.add_zone(server, f"intel-rapl:{die}", f"package-0-die-{die}", 100)
+    source = opened(energy.sources(server.roots), "energy")
+    assert read(source).keys() == {"cpu.energy.package{0}"}
+    server.write("sys/devices/virtual/powercap/intel-rapl/intel-rapl:1/energy_uj", "")
+    assert read(source) == {}
+
+
 def test_a_reloaded_module_costs_a_sample(server: Tree) -> None:
     powercap.add_powercap(server, start=5_000_000)
     source = opened(energy.sources(server.roots), "energy")
@@ -209,6 +243,13 @@ def test_power_meters_are_named_as_the_firmware_does(server: Tree) -> None:
     observed = read(opened(hwmon.sources(server.roots), "sensors"))
     assert len(observed) == 4
     assert observed["cpu.power{power_meter-1/Grace_Power_Socket_0}"] == 245.0
+
+
+def test_the_power_of_a_gpu_is_not_that_of_the_cpu(server: Tree) -> None:
+    files = {"power1_label": "PPT\n", "power1_average": 612_000_000, "temp1_input": 41_000}
+    sensors.add_chip(server, "pci0000:00/0000:05:00.0", "amdgpu", files)
+    observed = read(opened(hwmon.sources(server.roots), "sensors"))
+    assert observed == {"gpu.temperature.sensor{0000_05_00.0/temp1}": 41.0}
 
 
 def test_a_sensor_that_fails_leaves_its_column_empty(server: Tree) -> None:
