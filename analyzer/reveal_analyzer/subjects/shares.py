@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from reveal_analyzer.derive.channel_index import indices_of
+from reveal_analyzer.subjects.disk_layers import lowest_disks
 from reveal_contract.channels import Channel
 
 ChannelIndices = tuple[int, ...]
@@ -34,6 +35,7 @@ _HOST: dict[str, tuple[tuple[str, ...], ...]] = {
     "cpu.subject.context_switches": (("cpu.context_switches",),),
 }
 _MEMORY = ("memory.mem_total", "memory.mem_free")
+_DISKS = "storage.disk."
 _OF_HOST = frozenset({*_MEMORY, *(n for names in _HOST.values() for some in names for n in some)})
 
 
@@ -87,7 +89,8 @@ def _nearest_ancestor(name: str, values: Mapping[str, float], parents: Mapping[s
 def host_indices(channels: Sequence[Channel]) -> dict[str, ChannelIndices]:
     """Return, by subject metric, the indices of the host's counters of it among ``channels``.
 
-    These are the host's own row if there is one, else all instances (CPUs, disks).
+    These are the host's own row if there is one, else all instances (CPUs, disks).  Subjects and
+    host count the I/O of one layer: disks that repeat that of others are left out.
     """
     by_metric = {
         name: {channels[index].instance: index for index in indices}
@@ -98,7 +101,9 @@ def host_indices(channels: Sequence[Channel]) -> dict[str, ChannelIndices]:
     for metric, alternatives in _HOST.items():
         for names in alternatives:
             if all(name in by_metric for name in names):
-                found[metric] = tuple(i for name in names for i in _host_rows(by_metric[name]))
+                found[metric] = tuple(
+                    i for name in names for i in _host_rows(name, by_metric[name])
+                )
                 break
     if all("" in by_metric.get(name, {}) for name in _MEMORY):
         found[_MEMORY_USAGE] = tuple(by_metric[name][""] for name in _MEMORY)
@@ -116,5 +121,9 @@ def host_value(metric: str, indices: ChannelIndices, value_of: Callable[[int], f
     return math.fsum(values)
 
 
-def _host_rows(instances: Mapping[str, int]) -> Sequence[int]:
-    return [instances[""]] if "" in instances else list(instances.values())
+def _host_rows(metric: str, instances: Mapping[str, int]) -> Sequence[int]:
+    if "" in instances:
+        return [instances[""]]
+    if metric.startswith(_DISKS):
+        return [instances[disk] for disk in lowest_disks(instances)]
+    return list(instances.values())

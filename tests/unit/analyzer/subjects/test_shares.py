@@ -64,3 +64,9 @@ def test_the_host_is_the_finest_counter_there_is() -> None:
     assert used == 70.0
     finer = host_indices([Channel(*name) for name in (*names, ("cpu.run_time", "0"))])
     assert finer["cpu.subject.usage"] == (10,)
+
+
+def test_host_disks_that_repeat_others_are_left_out() -> None:
+    disks = [("storage.disk.reads", name) for name in ("nvme0n1", "dm-0", "dm-1")]
+    indices = host_indices([Channel(*name) for name in disks])
+    assert indices["storage.subject.reads"] == (0,)
