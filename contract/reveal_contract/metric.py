@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from reveal_contract.bounds import BY_UNIT, UNBOUNDED, Bounds
+
 
 class Kind(StrEnum):
     """Meaning of successive readings of a channel."""
@@ -84,7 +86,8 @@ class Metric:
     for a gauge.  If ``capacity`` is not absolute, it is multiplied by that capacity of the node.
     ``family`` groups metrics that measure the same thing; the live score counts a group once.
     ``weight`` scales the harm of metrics that matter less than others.  ``origin`` is the name
-    outside this project (kernel file and field, NVML call, column of a tool).
+    outside this project (kernel file and field, NVML call, column of a tool).  ``bounds`` are the
+    values that a level can have, by default those of its unit.
     """
 
     name: str
@@ -102,6 +105,14 @@ class Metric:
     capacity: Capacity = Capacity.ABSOLUTE
     family: str = ""
     role: Role = Role.DYNAMIC
+    bounds: Bounds | None = None
+
+    @property
+    def limits(self) -> Bounds:
+        """The values that a reading can have; a counter has no limits."""
+        if self.kind is Kind.COUNTER:
+            return UNBOUNDED
+        return self.bounds or BY_UNIT.get(self.unit, UNBOUNDED)
 
     @property
     def metric_group(self) -> str:

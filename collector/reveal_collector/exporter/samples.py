@@ -14,8 +14,10 @@ from dataclasses import dataclass, field
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector as Exporter
 
-from reveal_collector.readers.raw_slice import MISSING, RawSlice
+from reveal_collector.readers.raw_bounds import raw_bounds
+from reveal_collector.readers.raw_slice import RawSlice
 from reveal_contract import catalogue
+from reveal_contract.bounds import RawBounds
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind, Scope
 from reveal_contract.metric import Metric as Row
@@ -38,11 +40,12 @@ _U64 = 1 << 64
 
 @dataclass(frozen=True)
 class _Series:
-    """One series of a family: the index of its value in the last row, and its labels."""
+    """One series of a family: the index of its value in the last row, its labels and bounds."""
 
     index: int
     labels: tuple[str, ...]
     factor: float
+    bounds: RawBounds
 
 
 @dataclass
@@ -60,8 +63,8 @@ class _Family:
         kind = CounterMetricFamily if self.counter else GaugeMetricFamily
         metric = kind(self.name, self.meaning, labels=[self.label] if self.label else [])
         for series in self.series:
-            value = row[series.index]
-            if value == MISSING:
+            value = series.bounds.known(row[series.index])
+            if value is None:
                 continue
             if self.counter and value < 0:
                 value += _U64  # a kernel's u64 above 2^63
@@ -110,7 +113,7 @@ def metric_families(table: ChannelTable, most: int) -> tuple[list[_Family], int]
             name, _Family(name, f"{row.meaning.rstrip('.')}.", channel.kind is Kind.COUNTER, label)
         )
         labels = (channel.instance,) if channel.instance else ()
-        family.series.append(_Series(index, labels, channel.scale * factor))
+        family.series.append(_Series(index, labels, channel.scale * factor, raw_bounds(channel)))
     taken: list[_Family] = []
     room = most
     for family in sorted(by_name.values(), key=lambda family: len(family.series)):

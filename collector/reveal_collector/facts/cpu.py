@@ -16,6 +16,7 @@ from reveal_contract import cpulist
 from reveal_contract.facts import Cpu, FrequencyPolicy
 
 _CLOCK_FLAGS = ("constant_tsc", "nonstop_tsc", "tsc_reliable", "tsc_known_freq", "hypervisor")
+_KHZ = 1000.0
 
 
 def identity(roots: Roots) -> Cpu:
@@ -120,9 +121,9 @@ def _policy(path: Path) -> FrequencyPolicy:
         driver=files.read_text(path / "scaling_driver"),
         governor=files.read_text(path / "scaling_governor"),
         preference=files.read_text(path / "energy_performance_preference"),
-        lowest=files.read_number(path / "scaling_min_freq"),
-        highest=files.read_number(path / "scaling_max_freq"),
-        possible=files.read_number(path / "cpuinfo_max_freq"),
+        lowest=files.read_level(path / "scaling_min_freq", "cpu.frequency", _KHZ),
+        highest=files.read_level(path / "scaling_max_freq", "cpu.frequency", _KHZ),
+        possible=files.read_level(path / "cpuinfo_max_freq", "cpu.frequency", _KHZ),
     )
 
 

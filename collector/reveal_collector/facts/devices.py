@@ -59,9 +59,8 @@ def link(path: Path, port: Path | None) -> PcieLink:
 
 
 def _width(path: Path) -> int | None:
-    """Return the number of lanes; None for 0 (no link) and 255 (unknown)."""
-    lanes = files.read_number(path)
-    return lanes if lanes and lanes <= 32 else None
+    """Return the number of lanes; None for 0 (no link), 63 and 255 (unknown)."""
+    return files.read_level(path, "gpu.pcie.width")  # the lanes of any device have these bounds
 
 
 def _speed(path: Path) -> float | None:

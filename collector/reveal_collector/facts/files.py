@@ -6,6 +6,7 @@ import os
 import stat
 from pathlib import Path
 
+from reveal_collector.readers.raw_bounds import raw_bounds
 from reveal_collector.readers.sysfs_attributes import (
     entries,
     link_target,
@@ -13,6 +14,7 @@ from reveal_collector.readers.sysfs_attributes import (
     read_number,
     read_text,
 )
+from reveal_collector.readers.textfile import channel
 from reveal_contract import cpulist
 
 __all__ = [
@@ -24,6 +26,11 @@ __all__ = [
 def names(folder: Path) -> list[str]:
     """Return the sorted entries of a folder; empty where it cannot be read."""
     return list(entries(folder)[0])
+
+
+def read_level(path: Path, metric: str, scale: float = 1.0) -> int | None:
+    """Return the number in a file; None where the metric cannot have it, as for "unknown"."""
+    return raw_bounds(channel(metric, scale=scale)).known(read_number(path))
 
 
 def check_readable(path: Path) -> None:

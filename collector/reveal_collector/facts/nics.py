@@ -17,6 +17,7 @@ from reveal_collector.readers.source import Roots
 from reveal_contract.facts import Bond, Nic, RdmaPortFacts
 
 _UP = {"up": True, "down": False, "lowerlayerdown": False}
+_BITS_PER_MBIT = 1e6
 _LOST = ("rx_missed_errors", "rx_fifo_errors")
 
 
@@ -46,14 +47,13 @@ def nics(roots: Roots, query: QuerySizes) -> tuple[Nic, ...]:
 def _nic(path: Path, sizes: NicSizes) -> Nic:
     queues = files.names(path / "queues")
     rx = [name for name in queues if name.startswith("rx-")]
-    speed = files.read_number(path / "speed")
     missed = lost(path / "statistics")
     return Nic(
         name=path.name,
         driver=files.link_target(path / "device/driver"),
         pci=address_of(path / "device"),
         up=_UP.get(files.read_text(path / "operstate")),
-        speed=speed if speed and speed > 0 else None,
+        speed=files.read_level(path / "speed", "network.nic.speed", _BITS_PER_MBIT),
         duplex=files.read_text(path / "duplex"),
         mtu=files.read_number(path / "mtu"),
         rx_queues=len(rx),

@@ -13,10 +13,18 @@
 enum { LEVEL = 1, RARE = 2 };              /* kinds of channels; 0: a counter */
 enum { FAST_MISSING = 1, SLOW_MISSING = 2 }; /* flags of the header */
 
+/* the levels that a channel can have, from `lowest` on, without `unknown` */
+struct reveal_bounds {
+    int64_t lowest;  /* above MISSING */
+    uint64_t span;   /* the highest level minus the lowest */
+    int64_t unknown; /* MISSING: none in between is unknown */
+};
+
 struct reveal_part {
     int64_t width;        /* channels */
     const int64_t *rows;  /* row-major, MISSING where not read */
     const uint8_t *kinds; /* for each channel */
+    const struct reveal_bounds *bounds; /* for each channel, used for levels */
     int64_t *last;        /* in: the previous reading; out: the last of rows */
 };
 
@@ -98,17 +106,24 @@ static bool encode_counter(struct reveal_part *part, int64_t ticks, int64_t colu
     return whole && unknown == ticks;
 }
 
+/* Whether this is a level of the channel.  MISSING is below every lowest level. */
+static inline bool is_level(const struct reveal_bounds *bounds, int64_t now)
+{
+    return (uint64_t)now - (uint64_t)bounds->lowest <= bounds->span && now != bounds->unknown;
+}
+
 /* Encode a gauge by its first level and the changes.  A missing level counts as unchanged. */
 static bool encode_level(struct reveal_part *part, int64_t ticks, int64_t column, uint64_t *first,
                          uint64_t *steps, uint8_t *mask)
 {
+    const struct reveal_bounds bounds = part->bounds[column];
     uint64_t before = 0;
     bool whole = true;
 
     for (int64_t tick = 0; tick < ticks; tick++) {
         const int64_t now = part->rows[tick * part->width + column];
 
-        if (now == MISSING) {
+        if (!is_level(&bounds, now)) {
             whole = false;
             mark(mask, tick * part->width + column);
             put_value(first, steps, tick, 0);
@@ -159,10 +174,9 @@ static bool encode_slow(struct reveal_encoding *e, uint64_t *out, uint8_t *mask)
         uint8_t kind = e->slow.kinds[column];
         int64_t now = e->slow.rows[column];
         uint64_t value = (uint64_t)now;
-        bool good = now != MISSING;
+        const bool good = kind & LEVEL ? is_level(&e->slow.bounds[column], now)
+                                       : step(e->slow.last[column], now, &value);
 
-        if (!(kind & LEVEL))
-            good = step(e->slow.last[column], now, &value);
         if (kind & RARE)
             value = (uint64_t)pay(e, column, good, value);
         if (!good) {

@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from reveal_collector.kernel_interfaces.errors import LayoutChanged, Unsupported
+from reveal_collector.readers.raw_bounds import raw_bounds
 from reveal_collector.readers.source import Source
 from reveal_collector.readers.sums import grouped
 from reveal_collector.readers.sysfs_attributes import AttributeFile, AttributeSource, single_column
+from reveal_contract.bounds import RawBounds
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Kind, Lane
 
@@ -36,7 +38,8 @@ class AggregatedSource:
 
     Counters are added by their increments: a part that disappears (its CPU went offline) or
     reappears with other counts causes no jump.  After the layout is learned again, one reading is
-    missing.  ``fold`` combines gauges; the default is the maximum.
+    missing.  ``fold`` combines gauges; the default is the maximum.  A part outside of the bounds of
+    its metric does not count: a broken sensor must not hide the others.
     """
 
     def __init__(self, source: Source, fold: Callable[[Iterable[int]], int] = max) -> None:
@@ -46,6 +49,7 @@ class AggregatedSource:
         self._last: list[int | None] = []
         self._totals: list[int] = []
         self._members: list[tuple[int, ...]] = []
+        self._bounds: list[RawBounds] = []
         self._relearned = False
 
     def open(self) -> None:
@@ -79,6 +83,7 @@ class AggregatedSource:
         positions = grouped((column, index) for index, column in enumerate(self._source.channels))
         totals = dict(zip(self.channels, self._totals, strict=False))
         self.channels, self._members = tuple(positions), list(positions.values())
+        self._bounds = list(map(raw_bounds, self.channels))
         self._totals = [totals.get(column, 0) for column in self.channels]
         self._last = list(self._source.read())
 
@@ -92,5 +97,7 @@ class AggregatedSource:
         return self._totals[index] if any_known and not self._relearned else None
 
     def _folded(self, index: int, values: Sequence[int | None]) -> int | None:
-        known = [value for part in self._members[index] if (value := values[part]) is not None]
+        bounds = self._bounds[index]
+        parts = (bounds.known(values[part]) for part in self._members[index])
+        known = [value for value in parts if value is not None]
         return self._fold(known) if known else None

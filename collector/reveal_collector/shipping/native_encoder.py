@@ -12,7 +12,14 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from reveal_collector import native
-from reveal_collector.readers.raw_slice import MISSING, RARE_SLICES, RawSlice, SliceOrigin
+from reveal_collector.readers.raw_bounds import raw_bounds
+from reveal_collector.readers.raw_slice import (
+    MISSING,
+    RARE_SLICES,
+    RawSlice,
+    SliceOrigin,
+    signed,
+)
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.envelope import Body, Head, refuse_unencodable, seal
 from reveal_contract.metric import Kind, Lane
@@ -38,6 +45,7 @@ class _PartArguments(ctypes.Structure):
         ("width", ctypes.c_int64),
         ("rows", ctypes.c_void_p),
         ("kinds", ctypes.c_void_p),
+        ("bounds", ctypes.c_void_p),
         ("last", ctypes.c_void_p),
     ]
 
@@ -72,8 +80,10 @@ class _TablePart:
     ) -> None:
         self.channels, self.last = channels, last
         self.kinds = array("B", map(_kind, channels))
+        self.bounds = array("q", [number for each in channels for number in _bounds(each)])
         arguments.width = len(channels)
         arguments.last, arguments.kinds = _address(last), _address(self.kinds)
+        arguments.bounds = _address(self.bounds)
 
     def reset(self) -> None:
         """Forget the last readings: the next differences are missing."""
@@ -165,6 +175,12 @@ def _kind(channel: Channel) -> int:
     if channel.kind is not Kind.COUNTER:
         return _LEVEL
     return _RARE if channel.lane is Lane.RARE else 0
+
+
+def _bounds(channel: Channel) -> tuple[int, int, int]:
+    """Return the fields of ``struct reveal_bounds``."""
+    bounds = raw_bounds(channel)
+    return bounds.lowest, signed(bounds.highest - bounds.lowest), bounds.unknown
 
 
 def _previous_indices(previous: Sequence[Channel], current: Sequence[Channel]) -> list[int]:

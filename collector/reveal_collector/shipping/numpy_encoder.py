@@ -11,7 +11,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from reveal_collector.readers.raw_slice import MISSING, RARE_SLICES, RawSlice, SliceOrigin
+from reveal_collector.readers.raw_bounds import raw_bounds
+from reveal_collector.readers.raw_slice import RARE_SLICES, RawSlice, SliceOrigin
 from reveal_collector.shipping.counter_increments import counter_increments
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind, Lane
@@ -29,6 +30,7 @@ class _Readings:
         self._channels: tuple[Channel, ...] = ()
         self._last: Ints = np.zeros(0, np.int64)
         self._unknown: Bools = np.zeros(0, np.bool_)
+        self._bounds: Ints = np.zeros((3, 0), np.int64)
 
     def switch(self, channels: tuple[Channel, ...]) -> NDArray[np.intp]:
         """Change to other columns; keep the state of those that remain.
@@ -41,6 +43,7 @@ class _Readings:
         self._unknown = (moved < 0) | carried(self._unknown, moved)
         self._channels = channels
         self.gauges = np.array([c.kind is not Kind.COUNTER for c in channels], np.bool_)
+        self._bounds = np.array(list(map(raw_bounds, channels)), np.int64).reshape(-1, 3).T
         self.rare = np.array([c.lane is Lane.RARE for c in channels], np.bool_) & ~self.gauges
         return moved
 
@@ -53,7 +56,8 @@ class _Readings:
 
         The values of counters are increments, those of other channels are levels.
         """
-        missing = rows == MISSING
+        lowest, highest, unknown = self._bounds
+        missing = (rows < lowest) | (rows > highest) | (rows == unknown)
         steps, step_missing = counter_increments(
             np.vstack([self._last, rows]), np.vstack([self._unknown, missing])
         )

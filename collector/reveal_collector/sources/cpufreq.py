@@ -17,6 +17,7 @@ from pathlib import Path
 from reveal_collector.devices.cpu_topology import MOST_CPUS, first_of, first_threads, packages
 from reveal_collector.kernel_interfaces.errors import LayoutChanged, Unsupported
 from reveal_collector.readers.aggregated import AggregatedSource, number_attributes
+from reveal_collector.readers.raw_bounds import raw_bounds
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.sysfs_attributes import read_text
 from reveal_collector.readers.textfile import OpenFile, channel
@@ -27,6 +28,7 @@ from reveal_contract.metric import Lane
 _KHZ = 1000.0
 _MS = 1e6
 _MAX_PASS_S = 0.005  # for one pass over all CPUs
+_BOUNDS = raw_bounds(channel("cpu.frequency", scale=_KHZ))
 _ABSENT = Unsupported(
     "no CPU has cpufreq", "load a cpufreq driver; most virtual machines have none"
 )
@@ -140,7 +142,7 @@ def mean_lowest_highest(clocks: Sequence[int | None]) -> list[int | None]:
 
 def _read_clock(file: OpenFile) -> int | None:
     try:
-        return int(file.read())
+        return _BOUNDS.known(int(file.read()))
     except (OSError, ValueError):
         return None
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from reveal_collector.devices.pci import PciDevice, pci_devices
 from reveal_collector.kernel_interfaces.errors import Unsupported
 from reveal_collector.readers.background import BackgroundSource
+from reveal_collector.readers.raw_bounds import raw_bounds
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.sysfs_attributes import (
     AttributeFile,
@@ -38,7 +39,7 @@ _SEVERITIES = ("correctable", "nonfatal", "fatal")
 _TOTAL = "TOTAL_ERR_"
 _SPEED = re.compile(rb"(\d+)(?:\.(\d)\d*)? GT/s")
 _ERROR = re.compile(r"^([A-Za-z][\w -]{0,40}) (\d+)$", re.ASCII | re.MULTILINE)
-_UNKNOWN_WIDTH = 255
+_LANES = raw_bounds(channel("network.pcie.width"))  # the same of any device
 _QUIET_PERIOD = 10
 
 Parse = Callable[[bytes], int | None]
@@ -90,9 +91,8 @@ def speed(text: bytes) -> int | None:
 
 
 def width(text: bytes) -> int | None:
-    """Parse the lanes of a link; return ``None`` if it is down (0) or unknown (255)."""
-    lanes = int(text) if text.strip().isdigit() else 0
-    return lanes if 0 < lanes < _UNKNOWN_WIDTH else None
+    """Parse the lanes of a link; return ``None`` if it is down or unknown."""
+    return _LANES.known(int(text) if text.strip().isdigit() else None)
 
 
 def _lower_maximum(parse: Parse, port_maximum: int | None, text: bytes) -> int | None:

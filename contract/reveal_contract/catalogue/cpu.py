@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from reveal_contract.bounds import CLOCK
 from reveal_contract.metric import Harm, Kind, Lane, Metric, Role, Scope, Subsystem
 
 # 3 ticks of 10 ms: a tick counter cannot resolve less within a second
@@ -33,7 +34,7 @@ _PRESSURE = partial(
 )  # fmt: skip
 _FREQUENCY = partial(
     Metric, unit="Hz", kind=Kind.GAUGE, subsystem=Subsystem.CPU, scope=Scope.CPU,
-    source="cpufreq", lane=Lane.SLOW, quantum=1e8,
+    source="cpufreq", lane=Lane.SLOW, quantum=1e8, bounds=CLOCK,
 )  # fmt: skip
 
 _TIMES = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from reveal_contract.bounds import Bounds
 from reveal_contract.metric import Harm, Kind, Lane, Metric, Role, Scope, Subsystem
 
 _NIC = partial(
@@ -28,6 +29,8 @@ _STATES = partial(
     Metric, unit="sockets", kind=Kind.GAUGE, subsystem=Subsystem.NETWORK, scope=Scope.NODE,
     source="tcpdiag", lane=Lane.RARE, quantum=5,
 )  # fmt: skip
+# Mbit/s of a link without a speed: -1, as a u32 or as a u16 (ethtool's SPEED_UNKNOWN)
+_LINK_SPEED = Bounds(1e6, 1e13, unknown=65_535e6)
 
 _INTERFACES = (
     _BYTES("network.nic.rx_bytes", origin="rx_bytes (rxkB/s)", meaning="Bytes received"),
@@ -75,7 +78,7 @@ _INTERFACES = (
     ),
     _CARD(
         "network.nic.speed", unit="bits/s", kind=Kind.STATE, origin="speed", quantum=1e9,
-        harm=Harm.LOWER, meaning="Negotiated speed of the link",
+        harm=Harm.LOWER, meaning="Negotiated speed of the link", bounds=_LINK_SPEED,
     ),
     _CARD(
         "network.nic.mtu", unit="bytes", kind=Kind.STATE, origin="mtu", quantum=100,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from reveal_contract.bounds import CLOCK
 from reveal_contract.metric import Harm, Kind, Lane, Metric, Role, Scope, Subsystem
 
 _HIGHER, _LOWER = Harm.HIGHER, Harm.LOWER
@@ -15,7 +16,7 @@ _MSR = partial(
 )  # fmt: skip
 _FREQUENCY = partial(
     Metric, unit="Hz", kind=Kind.GAUGE, subsystem=Subsystem.CPU, scope=Scope.NODE,
-    source="cpufreq", lane=Lane.SLOW, quantum=1e8,
+    source="cpufreq", lane=Lane.SLOW, quantum=1e8, bounds=CLOCK,
 )  # fmt: skip
 _THROTTLE = partial(
     Metric, unit="events", kind=Kind.COUNTER, subsystem=Subsystem.CPU, scope=Scope.PACKAGE,

@@ -61,6 +61,12 @@ def test_what_was_not_read_is_absent() -> None:
     assert not found["reveal_network_nic_up"].samples
 
 
+def test_a_level_outside_of_its_bounds_is_absent() -> None:
+    below_zero = scraped(raw([300, 100, 200, -128, 1]))
+    assert not below_zero["reveal_memory_mem_free_bytes"].samples
+    assert below_zero["reveal_storage_disk_read_bytes"].samples
+
+
 def test_before_the_first_slice_there_is_nothing() -> None:
     assert scraped(None) == {}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from array import array
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from reveal_collector import native
 from reveal_collector.readers.raw_slice import MISSING, RawSlice, SliceOrigin
-from reveal_collector.shipping.native_encoder import NativeEncoder, encoder_of
+from reveal_collector.shipping.native_encoder import Encoder, NativeEncoder, encoder_of
 from reveal_collector.shipping.numpy_encoder import NumpyEncoder
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind, Lane
@@ -22,15 +23,26 @@ from support.property_tests import examples
 
 ORIGIN = SliceOrigin("n1", bytes(range(16)), 100_000)
 INSTANCES = "abcdefgh"
+# unknown ones, and levels with bounds: a temperature may be below zero, a speed has an "unknown"
+METRICS = {
+    "m.other": 1.0, "cpu.temperature.board": 1e-3, "network.nic.speed": 1e6, "memory.mem_free": 1.0
+}  # fmt: skip
 FAST = st.builds(
-    Channel, st.just("m.fast"), st.sampled_from(INSTANCES), st.sampled_from(tuple(Kind)[:3]),
+    Channel,
+    st.sampled_from([*METRICS]),
+    st.sampled_from(INSTANCES),
+    st.sampled_from(tuple(Kind)[:3]),
     members=st.sampled_from((0, 0, 1)),
-)  # fmt: skip
+)
 SLOW = st.builds(
-    Channel, st.just("m.slow"), st.sampled_from(INSTANCES), st.sampled_from(tuple(Kind)[:3]),
-    st.just(1.0), st.sampled_from((Lane.SLOW, Lane.RARE)), st.sampled_from((0, 0, 1)),
+    Channel, st.sampled_from([*METRICS]), st.sampled_from(INSTANCES),
+    st.sampled_from(tuple(Kind)[:3]),
+    st.sampled_from([1.0, *METRICS.values()]), st.sampled_from((Lane.SLOW, Lane.RARE)),
+    st.sampled_from((0, 0, 1)),
 )  # fmt: skip
-EDGES = st.sampled_from([MISSING, MISSING + 1, -1, 0, 1, 127, 128, 2**31, 2**32, 2**63 - 1])
+EDGES = st.sampled_from(
+    [MISSING, MISSING + 1, -55_001, -1, 0, 1, 127, 128, 65_535, 2**31, 2**32, 2**63 - 1]
+)
 READINGS = st.one_of(st.integers(0, 300), st.just(MISSING), EDGES, st.integers(-(2**63), 2**63 - 1))
 
 
@@ -86,6 +98,26 @@ def test_both_encoders_give_the_same_bytes(slices: list[RawSlice]) -> None:
     ours, reference = in_c(), NumpyEncoder(ORIGIN)
     for raw in slices:
         assert ours.encode(raw) == reference.encode(raw)
+
+
+@pytest.mark.parametrize("encoder_type", [NumpyEncoder, pytest.param(in_c, marks=needs_library)])
+def test_a_level_outside_of_its_bounds_is_missing(
+    encoder_type: Callable[[SliceOrigin], Encoder],
+) -> None:
+    link = Channel("network.nic.speed", "eth0", Kind.STATE, 1e6, Lane.SLOW)
+    rare = Channel("storage.disk.reads", "sda", Kind.COUNTER, 1.0, Lane.SLOW)
+    swap = Channel("memory.swap_free", "", Kind.GAUGE, 1024.0)
+    table = ChannelTable((swap,), (link, rare))
+    encoder = encoder_type(ORIGIN)
+    found = []
+    for sequence, speed in enumerate((25_000, -1, 65_535, 4_294_967_295, 0, 10_000)):
+        levels = array("q", [7, -128])
+        raw = RawSlice(sequence, 0, table, levels, array("q", [speed, -9 + sequence]), [0, 0])
+        message = decode(encoder.encode(raw))
+        assert message.fast_missing[:, 0].tolist() == [False, True]
+        assert message.slow_missing[1] == (sequence == 0)  # a counter above 2^63
+        found.append(None if message.slow_missing[0] else int(message.slow[0]))
+    assert found == [25_000, None, None, None, None, 10_000]
 
 
 def slice_of(sequence: int, cells: list[int], ticks: int = 2) -> RawSlice:

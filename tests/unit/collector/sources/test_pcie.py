@@ -174,6 +174,13 @@ def test_speeds(text: str, tenths: int | None) -> None:
     assert pcie.speed(text.encode()) == tenths
 
 
+@pytest.mark.parametrize(
+    ("text", "lanes"), [("16\n", 16), ("32", 32), ("0", None), ("63", None), ("255", None)]
+)
+def test_widths(text: str, lanes: int | None) -> None:
+    assert pcie.width(text.encode()) == lanes
+
+
 @given(st.binary(max_size=40))
 def test_any_text_is_a_speed_a_width_or_missing(text: bytes) -> None:
     for parse in (pcie.speed, pcie.width):

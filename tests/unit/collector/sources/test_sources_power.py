@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reveal_collector.kernel_interfaces.errors import LayoutChanged, Unsupported
-from reveal_collector.readers.source import CHECK_EVERY, Source
+from reveal_collector.readers.source import CHECK_EVERY, Roots, Source
 from reveal_collector.sources import cpufreq, cpuidle, energy, hwmon
 from support.hosts import cpufreq as clocks
 from support.hosts import cpuidle as idle
@@ -257,3 +257,12 @@ def test_a_sensor_that_fails_leaves_its_column_empty(server: Tree) -> None:
     source = opened(hwmon.sources(server.roots), "hwmon")
     (server.root / "sys/devices/pci0000:00/0000:00:19.3/hwmon/hwmon1/temp1_input").write_text("")
     assert read(source) == {"cpu.temperature.package{0}": 53.0}
+
+
+def test_a_clock_of_zero_is_unknown(tmp_path: Path) -> None:
+    for cpu, clock in ((0, "0"), (1, "2400000")):
+        folder = tmp_path / f"devices/system/cpu/cpu{cpu}/cpufreq"
+        folder.mkdir(parents=True)
+        (folder / "scaling_cur_freq").write_text(f"{clock}\n")
+    source = opened(cpufreq.sources(Roots(sys=tmp_path)), "cpufreq")
+    assert read(source) == {"cpu.frequency{1}": 2.4e9}
