@@ -13,13 +13,16 @@ from reveal_collector.kernel_interfaces.errors import LayoutChanged, ParseError,
 from reveal_collector.readers.background import BackgroundSource
 from reveal_collector.readers.joined import Joined, NumberFiles
 from reveal_collector.readers.source import Roots, Source
-from reveal_collector.readers.textfile import Layout, TokenSource, channel, is_number, rows
+from reveal_collector.readers.textfile import UNFIT, Layout, TokenSource, channel, is_number, rows
 from reveal_collector.sources.pmu.platform import Count, Platform
+from reveal_contract.bounds import Bounds
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Capacity, Harm, Kind, Lane, Metric, Role, Scope, Subsystem
 
 __all__ = [
+    "UNFIT",
     "BackgroundSource",
+    "Bounds",
     "Capacity",
     "Channel",
     "Count",

@@ -207,13 +207,14 @@ long convert_text(const struct form *form, const uint8_t *text, long length, uin
     return kept;
 }
 
-/* Parse `counts` numbers separated by blanks; return the end of the last one, or NULL. */
+/* Parse `counts` numbers separated by blanks; return the end of the last one, or NULL.  The head of
+ * a line ends with a colon: the first number may follow it without a blank. */
 static const uint8_t *parse_counts(const uint8_t *at, const uint8_t *end, int32_t counts,
                                   int64_t *into)
 {
     for (int32_t n = 0; n < counts; n++) {
         const uint8_t *from = skip_blanks(at, end);
-        if (from == at || from == end || *from == '-')
+        if ((n > 0 && from == at) || from == end || *from == '-')
             return NULL;
         at = parse_decimal(from, into + n);
         if (!at || at > end || !BLANK[*at])

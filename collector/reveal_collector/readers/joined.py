@@ -72,6 +72,11 @@ class Joined:
             raise LayoutChanged(self.name)
         return values
 
+    @property
+    def degraded(self) -> Sequence[str]:
+        """The phrases of all sources."""
+        return [phrase for part in self._parts for phrase in getattr(part, "degraded", ())]
+
     def scans(self) -> Sequence[FileScan] | None:
         """Return the scans of all sources, or None if one of them has none."""
         found = [scans_of(part) for part in self._parts]

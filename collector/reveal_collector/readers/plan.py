@@ -125,9 +125,10 @@ class TokenPlan:
 class MatrixRow:
     """A line of a matrix: ``head``, then ``counts`` numbers separated by blanks, then ``rest``.
 
-    A line without counts is all ``head``.  ``counted`` says whether the total must be above 0
-    (True), must be 0 (False), or may be either (None).  ``repeats`` marks a line whose counts are
-    those of other lines: they do not add to the columns.
+    The first number may follow the head without a blank.  A line without counts is all ``head``.
+    ``counted`` says whether the total must be above 0 (True), must be 0 (False), or may be either
+    (None).  ``repeats`` marks a line whose counts are those of other lines: they do not add to the
+    columns.
     """
 
     head: bytes

@@ -99,11 +99,14 @@ def time_of_day(monotonic_ns: int) -> str:
 
 @runtime_checkable
 class AdaptiveSource(Protocol):
-    """A source that runs expensive queries less often; ``degraded`` has a phrase for each."""
+    """A source that states what it does not read, or less often than it should.
+
+    ``degraded`` has a phrase for each: expensive queries, lines of a file in an unknown form.
+    """
 
     @property
     def degraded(self) -> Sequence[str]:
-        """One phrase for each query that is run less often."""
+        """One phrase for each query that is run less often, and for lines that cannot be read."""
 
 
 @runtime_checkable

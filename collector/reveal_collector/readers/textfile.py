@@ -36,6 +36,7 @@ from reveal_contract.metric import Lane
 # seq_file returns whole records, one page at most.  A shorter read is the end of the file: only
 # /proc/interrupts of hundreds of CPUs has records over 3 KiB, and it is read to the end anyway.
 _FULL = 1024
+_QUOTED_LINES, _QUOTED_LETTERS = 3, 40  # of lines without the known form
 # str.split and bytes.split treat these differently; with "?" both give the same tokens
 _SAME_BLANKS = bytes.maketrans(b"\x1c\x1d\x1e\x1f", b"????")
 
@@ -93,8 +94,13 @@ class OpenFile:
             self._fd = -1
 
 
+class Unfit:
+    """Mark in a layout: the line that begins with this token has numbers that nobody reads."""
+
+
+UNFIT = Unfit()
 # (position of a token, its channel); None: no channel, but the token must not change
-Layout = Sequence[tuple[int, Channel | None]]
+Layout = Sequence[tuple[int, Channel | Unfit | None]]
 
 
 @dataclass(frozen=True)
@@ -113,7 +119,11 @@ class TokenSource:
     and those paired with ``None``.  A change of these or of the number of tokens is a new layout,
     and so is a channel's token that is no longer a number.  ``read`` raises ``ParseError`` if no
     layout fits.  Tokens of the same channel are added.  ``arrange`` turns the selected channels
-    into other columns.
+    into other columns.  ``form`` may depend on the text: then it is a function, called whenever the
+    layout is learned.
+
+    A line that has not the known form is paired with ``UNFIT`` and stated in ``degraded``: its
+    numbers are missing.
     """
 
     def __init__(
@@ -124,7 +134,7 @@ class TokenSource:
         learn: Callable[[str], Layout],
         remedy: str = "",
         *,
-        form: TextForm = PLAIN,
+        form: TextForm | Callable[[bytes], TextForm] = PLAIN,
         arrange: Callable[[tuple[Channel, ...]], ColumnSet] = ColumnSet,
     ) -> None:
         self.name, self.lane = name, lane
@@ -132,6 +142,7 @@ class TokenSource:
         self._file = OpenFile(path, remedy)
         self._remedy = remedy
         self._learn_layout, self._form = learn, form
+        self._unfit: list[str] = []  # first tokens of lines without the known form
         self._arrange = arrange
         self._gate: Gated | None = None
         self._reader = TokenReader(TokenPlan(0, (), ()))
@@ -162,6 +173,11 @@ class TokenSource:
         except Mismatch:
             return self._relearn(data)
 
+    @property
+    def degraded(self) -> Sequence[str]:
+        """One phrase while lines of the file have not the known form."""
+        return unfit_lines(self.name, self._file.path, self._unfit)
+
     def scans(self) -> Sequence[FileScan]:
         """Return the scan of the file, for the native scanner."""
         return [FileScan(self._reader.plan, self._file.fd, self._length, self._gate)]
@@ -185,13 +201,17 @@ class TokenSource:
             raise ParseError(f"{self._file.path}: {error}") from None
 
     def _learn(self, data: bytes) -> None:
-        shaped = self._form.apply(data)
-        text = decoded(shaped)
-        layout = dict.fromkeys(self._learn_layout(text))
+        form = self._form(data) if callable(self._form) else self._form
+        shaped = form.apply(data)
+        layout = dict.fromkeys(self._learn_layout(decoded(shaped)))
         watched = {position for position, channel in layout if channel is None}
-        positions = grouped((channel, position) for position, channel in layout if channel)
+        unfit = [position for position, channel in layout if isinstance(channel, Unfit)]
+        positions = grouped(
+            (channel, position) for position, channel in layout if isinstance(channel, Channel)
+        )
         tokens = shaped.split()
-        if self._form.words:
+        self._unfit = [tokens[position].decode("ascii", "replace") for position in unfit]
+        if form.words:
             watched |= {index for index, token in enumerate(tokens) if not token.isdigit()}
         picks = tuple(position for group in positions.values() for position in group)
         watched.difference_update(picks)
@@ -199,7 +219,7 @@ class TokenSource:
         self._reader = TokenReader(
             TokenPlan(
                 len(tokens), tuple((position, tokens[position]) for position in sorted(watched)),
-                picks, self._form, shape.columns,
+                picks, form, shape.columns,
             )
         )  # fmt: skip
         self._length = len(data)
@@ -233,6 +253,17 @@ def channel(metric: str, instance: str = "", scale: float = 1.0) -> Channel:
     """Return a channel of a metric in the catalogue, which defines its kind and lane."""
     row = find(metric)
     return Channel(metric, instance, row.kind, scale, row.lane)
+
+
+def unfit_lines(source: str, path: Path, beginnings: Sequence[str]) -> tuple[str, ...]:
+    """Return a phrase on lines of a file that have not the known form; none without such lines."""
+    if not beginnings:
+        return ()
+    count = f"{len(beginnings)} line{'s' if len(beginnings) > 1 else ''}"
+    return (
+        f"{source}: numbers are missing, because {count} of {path} cannot be read: "
+        f"{', '.join(each.strip()[:_QUOTED_LETTERS] for each in beginnings[:_QUOTED_LINES])}",
+    )
 
 
 def rows(text: str) -> Iterator[tuple[int, list[str]]]:

@@ -22,9 +22,11 @@ from reveal_collector.readers.joined import Joined
 from reveal_collector.readers.plan import Gated
 from reveal_collector.readers.source import CHECK_EVERY, Roots, Source
 from reveal_collector.readers.textfile import (
+    UNFIT,
     Layout,
     OpenFile,
     TokenSource,
+    Unfit,
     channel,
     decoded,
     is_number,
@@ -135,7 +137,9 @@ def _listed(text: str) -> list[tuple[str, bool]]:
 
 def disks(text: str, block: Path) -> list[str]:
     """Return the whole disks in the list, without optional ones that did no I/O yet."""
-    return [tokens[2] for _, tokens in _lines(text, block) if not _is_unused(tokens)]
+    return [
+        tokens[2] for _, tokens in _lines(text, block) if _fits(tokens) and not _is_unused(tokens)
+    ]
 
 
 def layout(text: str, block: Path) -> Layout:
@@ -143,9 +147,11 @@ def layout(text: str, block: Path) -> Layout:
 
     Of an unused optional device only the numbers that show its first use are watched.
     """
-    columns: list[tuple[int, Channel | None]] = []
+    columns: list[tuple[int, Channel | Unfit | None]] = []
     for start, tokens in _lines(text, block):
-        if _is_unused(tokens):
+        if not _fits(tokens):
+            columns.append((start + 2, UNFIT))
+        elif _is_unused(tokens):
             columns += [(start + _FIRST, None), (start + _FIRST + 4, None)]  # reads, writes
         else:
             columns += _columns(tokens[2], start + _FIRST, tokens[_FIRST:])
@@ -160,10 +166,14 @@ def _lines(text: str, block: Path) -> Iterator[tuple[int, list[str]]]:
     except OSError:
         whole = None
     for start, tokens in rows(text):
-        if len(tokens) < _MIN_TOKENS or not all(map(is_number, tokens[_FIRST:])):
+        if len(tokens) < _FIRST:
             continue
         if tokens[2] in whole if whole is not None else not _PARTITION.match(tokens[2]):
             yield start, tokens
+
+
+def _fits(tokens: Sequence[str]) -> bool:
+    return len(tokens) >= _MIN_TOKENS and all(map(is_number, tokens[_FIRST:]))
 
 
 def _is_unused(tokens: Sequence[str]) -> bool:

@@ -23,11 +23,14 @@ from reveal_collector.readers.plan import Columns, FileScan, MatrixPlan, MatrixR
 from reveal_collector.readers.reference_reader import ColumnMaker
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.sums import grouped, identified_sums
-from reveal_collector.readers.textfile import ColumnSet, OpenFile, channel
+from reveal_collector.readers.textfile import ColumnSet, OpenFile, channel, unfit_lines
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 
-_LINE = re.compile(rb"\s*(\w+):((?:\s+\d+)+)(?:\s+(\S.*))?\s*\Z")
+# The counts have a width.  Where it is used up, the first one follows the colon without a blank:
+# ``IPI0:2768808080 2844211768`` on Arm.  A name has no blank and no colon: ``I/O`` on s390.
+_LINE = re.compile(rb"\s*([^\s:]+):(\s*\d+(?:\s+\d+)*)(?:\s+(\S.*))?\s*\Z")
+_COUNT = re.compile(rb"(?<!\S)\d+(?!\S)")
 _HEADER = re.compile(rb"\s*CPU\d+[\sCPU\d]*\Z")
 # Sources that mean errors, or belong to another subsystem, have a metric of their own.
 _OWN_METRIC = {
@@ -69,6 +72,11 @@ class InterruptRow:
         )  # fmt: skip
 
     @property
+    def is_unfit(self) -> bool:
+        """Whether the line has a count that was not understood; a name alone has none (``FIQ``)."""
+        return not self.counts and bool(_COUNT.search(self.line))
+
+    @property
     def is_channel(self) -> bool:
         """Whether it is a channel: it counted something, or belongs to the architecture."""
         return self.total > 0 or (bool(self.counts) and not self.name[:1].isdigit())
@@ -87,6 +95,7 @@ class Interrupts:
         self._sums: frozenset[str] = frozenset()  # names of the rows that are sums of others
         self._by_cpu: list[int] = []
         self._plan: MatrixPlan | None = None
+        self._unfit: list[str] = []
 
     def open(self) -> None:
         self._file.open()
@@ -107,6 +116,11 @@ class Interrupts:
             raise LayoutChanged(self.name)
         return self._maker.make([row.total for row in self._rows] + self._by_cpu)
 
+    @property
+    def degraded(self) -> Sequence[str]:
+        """One phrase while lines with counts have another form than known."""
+        return unfit_lines(self.name, self._file.path, self._unfit)
+
     def scans(self) -> Sequence[FileScan]:
         if self._plan is None:
             rows = tuple(row.plan(row.name in self._sums) for row in self._rows)
@@ -126,6 +140,7 @@ class Interrupts:
         self._header = lines[0]
         self._cpus = [name.decode()[3:] for name in lines[0].split()]
         self._rows = [parse(line) for line in lines[1:]]
+        self._unfit = [row.line.decode("ascii", "replace") for row in self._rows if row.is_unfit]
         self._sums = frozenset(
             row.part_of for row in self._rows if row.part_of not in ("", row.name)
         )
@@ -187,7 +202,7 @@ def parse(line: bytes) -> InterruptRow:
     found = _LINE.match(line)
     if found is None:
         return InterruptRow(line, "", [])
-    number = found[1].decode("ascii", "surrogateescape")
+    number = found[1].decode("ascii", "surrogateescape").replace("{", "(").replace("}", ")")
     rest = found[3] or b""
     name = f"{number}:{_device_name(rest)}" if number.isdecimal() else number
     whole = _PART_OF.match(rest)

@@ -8,7 +8,16 @@ read once a second.  The events and page counts of ``vmstat`` show what happens 
 from __future__ import annotations
 
 from reveal_collector.readers.source import Roots, Source
-from reveal_collector.readers.textfile import Layout, TokenSource, channel, is_number, rows
+from reveal_collector.readers.textfile import (
+    UNFIT,
+    Layout,
+    TokenSource,
+    Unfit,
+    channel,
+    is_number,
+    rows,
+)
+from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 from reveal_contract.names import snake
 
@@ -21,10 +30,12 @@ def sources(roots: Roots) -> list[Source]:
 
 
 def learn(text: str) -> Layout:
-    layout = []
+    layout: list[tuple[int, Channel | Unfit]] = []
     for start, tokens in rows(text):
         key = snake(tokens[0])
-        if key and key not in _LEFT_OUT and len(tokens) > 1 and is_number(tokens[1]):
+        if not key or len(tokens) < 2 or not is_number(tokens[1]):
+            layout.append((start, UNFIT))
+        elif key not in _LEFT_OUT:
             scale = 1024.0 if tokens[-1] == "kB" else 1.0
             layout.append((start + 1, channel(f"memory.{key}", scale=scale)))
     return layout

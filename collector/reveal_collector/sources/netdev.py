@@ -7,30 +7,32 @@ first packet.
 from __future__ import annotations
 
 from reveal_collector.readers.net_paths import CARRIED, net_file
-from reveal_collector.readers.netdev import FIELDS
+from reveal_collector.readers.netdev import FIELDS, form_of, interfaces
 from reveal_collector.readers.source import Roots, Source
-from reveal_collector.readers.textfile import Layout, TokenSource, channel, is_number, rows
+from reveal_collector.readers.textfile import UNFIT, Layout, TokenSource, Unfit, channel
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 
-_RECEIVED, _SENT = 2, 10  # packets, after the name
+_RECEIVED, _SENT = FIELDS.index("rx_packets"), FIELDS.index("tx_packets")
 
 
 def sources(roots: Roots) -> list[Source]:
-    return [TokenSource("netdev", Lane.FAST, net_file(roots, "dev"), learn).resting(CARRIED)]
+    path = net_file(roots, "dev")
+    return [TokenSource("netdev", Lane.FAST, path, learn, form=form_of).resting(CARRIED)]
 
 
 def learn(text: str) -> Layout:
-    columns: list[tuple[int, Channel | None]] = []
-    for start, tokens in rows(text):
-        name, values = tokens[0].removesuffix(":"), tokens[1:]
-        if name == tokens[0] or len(values) != len(FIELDS) or not all(map(is_number, values)):
-            continue  # the two header lines
-        if tokens[_RECEIVED] == tokens[_SENT] == "0":
-            columns += [(start + _RECEIVED, None), (start + _SENT, None)]
+    columns: list[tuple[int, Channel | Unfit | None]] = []
+    for start, name, values in interfaces(text):
+        columns.append((start, None if values else UNFIT))
+        first = start + 1
+        if not values:
+            continue
+        if values[_RECEIVED] == values[_SENT] == "0":
+            columns += [(first + _RECEIVED, None), (first + _SENT, None)]
         else:
             columns += [
-                (start + index, channel(f"network.nic.{field}", name))
-                for index, field in enumerate(FIELDS, 1)
+                (first + index, channel(f"network.nic.{field}", name))
+                for index, field in enumerate(FIELDS)
             ]
     return columns

@@ -11,8 +11,17 @@ import re
 
 from reveal_collector.readers.net_paths import COUNTED, net_file
 from reveal_collector.readers.source import Roots, Source
-from reveal_collector.readers.textfile import Layout, TokenSource, channel, is_number, rows
+from reveal_collector.readers.textfile import (
+    UNFIT,
+    Layout,
+    TokenSource,
+    Unfit,
+    channel,
+    is_number,
+    rows,
+)
 from reveal_contract.catalogue import UnknownMetricError, find
+from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 from reveal_contract.names import snake
 
@@ -34,8 +43,11 @@ def sources(roots: Roots) -> list[Source]:
 
 
 def learn(text: str) -> Layout:
-    """Map pairs of lines that start with the same word; skip a line without its pair."""
-    layout = []
+    """Map pairs of lines that start with the same word: names, and numbers.
+
+    Numbers without their names are unfit; names without their numbers have nothing to read.
+    """
+    layout: list[tuple[int, Channel | Unfit]] = []
     names: list[str] = []
     for start, tokens in rows(text):
         if names and names[0] == tokens[0] and len(names) == len(tokens):
@@ -46,6 +58,8 @@ def learn(text: str) -> Layout:
                 if (metric := _metric(tokens[0], name)) not in _LEFT_OUT and _known(metric)
             ]
             names = []
+        elif any(map(is_number, tokens)):
+            layout.append((start, UNFIT))
         else:
             names = tokens
     return layout
@@ -53,12 +67,15 @@ def learn(text: str) -> Layout:
 
 def learn_six(text: str) -> Layout:
     """Map one name and one value per line: ``Ip6InReceives 1``."""
-    return [
-        (start + 1, channel(metric))
-        for start, tokens in rows(text)
-        if len(tokens) == 2 and is_number(tokens[1])
-        if (named := _IPV6_NAME.match(tokens[0])) and _known(metric := _metric(named[1], named[2]))
-    ]
+    layout: list[tuple[int, Channel | Unfit]] = []
+    for start, tokens in rows(text):
+        if len(tokens) != 2 or not is_number(tokens[1]):
+            layout.append((start, UNFIT))
+        elif (named := _IPV6_NAME.match(tokens[0])) and _known(
+            metric := _metric(named[1], named[2])
+        ):
+            layout.append((start + 1, channel(metric)))
+    return layout
 
 
 def _metric(protocol: str, name: str) -> str:

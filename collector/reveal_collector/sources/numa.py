@@ -13,7 +13,7 @@ from reveal_collector.devices.numa_nodes import numa_nodes
 from reveal_collector.readers.joined import Joined
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.sysfs_attributes import entries
-from reveal_collector.readers.textfile import Layout, TokenSource, channel, is_number, rows
+from reveal_collector.readers.textfile import UNFIT, Layout, TokenSource, channel, is_number, rows
 from reveal_contract.metric import Lane
 from reveal_contract.names import snake
 
@@ -41,8 +41,9 @@ def learn_numastat(text: str, node: str) -> Layout:
     """Map lines like ``numa_hit 2514105``."""
     return [
         (start + 1, channel(f"memory.numa.{key.removeprefix('numa_')}", node))
-        for start, tokens in rows(text)
         if len(tokens) == 2 and is_number(tokens[1]) and (key := snake(tokens[0]))
+        else (start, UNFIT)
+        for start, tokens in rows(text)
     ]
 
 
@@ -50,7 +51,10 @@ def learn_meminfo(text: str, node: str) -> Layout:
     """Map lines like ``Node 0 MemFree:  4245812 kB``."""
     return [
         (start + 3, channel(f"memory.numa.{key}", node, 1024.0 if tokens[-1] == "kB" else 1.0))
+        if len(tokens) >= 4
+        and tokens[0] == "Node"
+        and is_number(tokens[3])
+        and (key := snake(tokens[2]))
+        else (start, UNFIT)
         for start, tokens in rows(text)
-        if len(tokens) >= 4 and tokens[0] == "Node" and is_number(tokens[3])
-        if (key := snake(tokens[2]))
     ]

@@ -16,7 +16,15 @@ from pathlib import Path
 from reveal_collector.readers.joined import Joined
 from reveal_collector.readers.plan import TextForm
 from reveal_collector.readers.source import Roots, Source
-from reveal_collector.readers.textfile import Layout, TokenSource, channel, is_number, rows
+from reveal_collector.readers.textfile import (
+    UNFIT,
+    Layout,
+    TokenSource,
+    Unfit,
+    channel,
+    is_number,
+    rows,
+)
 from reveal_collector.subjects.cgroup_files import node_container_root
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
@@ -58,11 +66,13 @@ def _file(folder: Path, name: str, suffix: str) -> Source:
 
 def learn(text: str, metrics: Mapping[str, str]) -> Layout:
     """Map lines like ``some avg10 0.00 ... total 1234``; the word before the number is watched."""
-    columns: list[tuple[int, Channel | None]] = []
+    columns: list[tuple[int, Channel | Unfit | None]] = []
     for start, tokens in rows(text):
         metric = metrics.get(tokens[0])
         if metric and tokens[-2:-1] == ["total"] and is_number(tokens[-1]):
             last = start + len(tokens) - 1
             columns += [(start, None), (last - 1, None)]
             columns.append((last, channel(metric, scale=_NS_PER_US)))
+        elif metric:
+            columns.append((start, UNFIT))
     return columns

@@ -10,9 +10,11 @@ from reveal_collector.devices.per_cpu import fold_by
 from reveal_collector.readers.plan import Columns
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.textfile import (
+    UNFIT,
     ColumnSet,
     Layout,
     TokenSource,
+    Unfit,
     channel,
     is_number,
     rows,
@@ -32,15 +34,16 @@ def learn(text: str) -> Layout:
     """Map the counts of each CPU; the header lists the online CPUs."""
     lines = list(rows(text))
     cpus = [name.removeprefix("CPU") for name in lines[0][1]] if lines else []
-    layout = []
+    layout: list[tuple[int, Channel | Unfit]] = []
     for start, tokens in lines[1:]:
         kind, counts = tokens[0].rstrip(":"), tokens[1:]
-        if len(counts) == len(cpus) and all(map(is_number, counts)):
-            metric = f"{_OWNER.get(kind, 'cpu')}.softirqs.percpu"
-            layout += [
-                (start + index, channel(metric, f"{kind}/{cpu}"))
-                for index, cpu in enumerate(cpus, 1)
-            ]
+        if len(counts) != len(cpus) or not all(map(is_number, counts)):
+            layout.append((start, UNFIT))
+            continue
+        metric = f"{_OWNER.get(kind, 'cpu')}.softirqs.percpu"
+        layout += [
+            (start + index, channel(metric, f"{kind}/{cpu}")) for index, cpu in enumerate(cpus, 1)
+        ]
     return layout
 
 

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reveal_collector.kernel_interfaces.errors import LayoutChanged, Unsupported
-from reveal_collector.readers.netdev import FIELDS
+from reveal_collector.readers.netdev import FIELDS, SEPARATED, interfaces
 from reveal_collector.readers.source import Roots
 from reveal_collector.readers.sysfs_attributes import entries
-from reveal_collector.readers.textfile import OpenFile, channel
+from reveal_collector.readers.textfile import OpenFile, channel, decoded
 from reveal_collector.subjects.cgroup_files import cpu_root
 from reveal_collector.subjects.cgroup_walk import subtree
 from reveal_collector.subjects.read_rotation import ReadRotation
@@ -44,7 +44,6 @@ _INTERVAL_DIVISOR = 4
 _MAX_INTERVAL_S = 30
 _NEVER = sys.maxsize
 _MAX_TRIED = 3  # processes of a subject
-_DEV_HEADER = 2  # lines of net/dev
 
 Traffic = tuple[int, ...]  # one number for each metric of ``_DEV``
 
@@ -54,20 +53,18 @@ def parse_dev(data: bytes) -> dict[str, Traffic]:
 
     Raises ``ValueError`` for another text: its sums would miss what cannot be read.
     """
-    lines = data.splitlines()
-    if len(lines) < _DEV_HEADER:
-        raise ValueError("net/dev has no header")
     found: dict[str, Traffic] = {}
-    for line in lines[_DEV_HEADER:]:
-        name, _, rest = line.partition(b":")
-        if name.strip() != b"lo":
-            numbers = list(map(int, rest.split()))
-            if len(numbers) != len(FIELDS):
-                raise ValueError(f"net/dev has {len(numbers)} numbers in a line")
-            found[name.strip().decode("utf-8", "surrogateescape")] = (
+    for _, name, values in interfaces(decoded(SEPARATED.apply(data))):
+        if len(values) != len(FIELDS):
+            raise ValueError(f"net/dev has a line of {name!r} without the {len(FIELDS)} numbers")
+        if name != "lo":
+            numbers = list(map(int, values))
+            found[os.fsdecode(os.fsencode(name))] = (
                 numbers[_RX_BYTES], numbers[_TX_BYTES], numbers[_RX_PACKETS],
                 numbers[_TX_PACKETS], numbers[_RX_DROP] + numbers[_TX_DROP],
             )  # fmt: skip
+    if not found and b"lo:" not in data:
+        raise ValueError("net/dev has no interface")
     return found
 
 

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from reveal_collector.kernel_interfaces.errors import LayoutChanged, ParseError, Unsupported
+from reveal_collector.readers.plan import PLAIN, TextForm
 from reveal_collector.readers.textfile import (
+    UNFIT,
     Layout,
     OpenFile,
     TokenSource,
@@ -49,6 +51,36 @@ def test_reads_what_changed(source: TokenSource, path: Path) -> None:
     assert list(source.read()) == [1, 2]
     path.write_text("a 5\nb -7\n")
     assert list(source.read()) == [5, -7]
+
+
+def test_a_line_in_another_form_is_stated_as_long_as_it_is_there(path: Path) -> None:
+    def learn_or_state(text: str) -> Layout:
+        unfit = [(start, UNFIT) for start, tokens in rows(text) if len(tokens) != 2]
+        return [*learn(text), *unfit]
+
+    source = TokenSource("counts", Lane.FAST, path, learn_or_state)
+    source.open()
+    assert not source.degraded
+    path.write_text("a 1\nb 2\n" + "odd 3 4\n" * 5)
+    assert list(source.read()) == [1, 2]
+    assert source.degraded == (
+        f"counts: numbers are missing, because 5 lines of {path} cannot be read: odd, odd, odd",
+    )
+    path.write_text("a 1\nb 2\n")
+    source.read()
+    assert not source.degraded
+
+
+def test_a_form_may_depend_on_the_text(path: Path) -> None:
+    def form_of(data: bytes) -> TextForm:
+        return TextForm(blanks=b":") if b":" in data else PLAIN
+
+    source = TokenSource("counts", Lane.FAST, path, learn, form=form_of)
+    source.open()
+    path.write_text("a:1\nb:22222\n")
+    assert list(source.read()) == [1, 22222]
+    path.write_text("a 3\nb 4\n")
+    assert list(source.read()) == [3, 4]
 
 
 def test_kind_and_lane_are_the_catalogues() -> None:
