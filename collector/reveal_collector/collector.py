@@ -16,6 +16,7 @@ from reveal_collector.facts.inventory import FactsReader
 from reveal_collector.facts.publisher import FactsPublisher
 from reveal_collector.kernel_interfaces.scheduling import prefer_real_time, raise_file_limit
 from reveal_collector.readers.boot_id import boot_id
+from reveal_collector.readers.host_constants import host_constants
 from reveal_collector.readers.opening import Opening
 from reveal_collector.readers.raw_slice import RawSlice, SliceOrigin
 from reveal_collector.readers.source import (
@@ -132,7 +133,8 @@ class Collector:
         self._missing: tuple[MissingSource, ...] = ()
         self._absent: list[Source] = []
         self._hung: dict[str, Opening] = {}
-        self._boot = boot_id(registry.roots_of(settings))
+        roots = registry.roots_of(settings)
+        self._boot, self._assumed = boot_id(roots), host_constants(roots).assumed
         self._facts: FactsPublisher | None = None
         self._sampler: Sampler | None = None
         self._queue: queue.SimpleQueue[RawSlice | None] = queue.SimpleQueue()
@@ -295,7 +297,9 @@ class Collector:
         for adaptive in self._adaptive:
             found += adaptive.degraded
         found += self._budget.messages
-        return found + [sink.health_error for sink in health if sink.health_error]
+        return (
+            found + [*self._assumed] + [sink.health_error for sink in health if sink.health_error]
+        )
 
     def _self_metrics(self) -> SelfMetrics:
         sampler, health = self._sampler, self._health()

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reveal_collector.native import LoadedLibrary, load
-from reveal_collector.readers.source import Roots, Source
+from reveal_collector.readers.host_constants import host_constants
+from reveal_collector.readers.source import AdaptiveSource, Roots, Source
 from reveal_collector.readers.sysfs_attributes import parse_fields
 from reveal_collector.registry import MissingSource, probe_all
 from reveal_contract import ledger
@@ -120,12 +121,17 @@ def diagnose(roots: Roots, settings: CollectorSettings) -> Diagnosis:
     probed = probe_all(roots, settings)
     try:
         rows = tuple(row for source in probed.sources for row in _rows(source))
+        limits = [
+            Advice(phrase, _GIVES.get(source.name, ""), "")
+            for source in probed.sources if isinstance(source, AdaptiveSource)
+            for phrase in source.degraded
+        ]  # fmt: skip
     finally:
         for source in probed.sources:
             source.close()
-    return Diagnosis(
-        rows, tuple(probed.missing), tuple(advice(roots, probed.missing, current_privileges()))
-    )
+    limits += [Advice(phrase, "", "") for phrase in host_constants(roots).assumed]
+    found = advice(roots, probed.missing, current_privileges())
+    return Diagnosis(rows, tuple(probed.missing), (*found, *limits))
 
 
 def advice(roots: Roots, missing: Iterable[MissingSource], privileges: Privileges) -> list[Advice]:

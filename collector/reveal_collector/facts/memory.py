@@ -6,10 +6,10 @@ proc_swaps(5).
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from reveal_collector.facts import files
+from reveal_collector.readers.host_constants import page_size
 from reveal_collector.readers.source import Roots
 from reveal_contract.facts import HugePool, Memory, NumaNode, Swap
 
@@ -21,7 +21,7 @@ def memory(roots: Roots) -> Memory:
     zswap = files.read_text(roots.sys / "module/zswap/parameters/enabled")
     return Memory(
         total=total(files.read_text(roots.proc / "meminfo"), "MemTotal:"),
-        page=os.sysconf("SC_PAGESIZE") if roots.live else None,
+        page=page_size(roots),
         nodes=tuple(_node(nodes, number) for number in files.numbered(nodes, "node")),
         huge=tuple(huge_pools(roots)),
         swaps=swaps(files.read_text(roots.proc / "swaps")),

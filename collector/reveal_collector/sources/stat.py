@@ -7,12 +7,20 @@ last columns.  ``idle`` and ``iowait`` may decrease by a tick.
 
 from __future__ import annotations
 
-import os
-
 from reveal_collector.devices.per_cpu import fold_by
+from reveal_collector.readers.host_constants import ticks_per_second
 from reveal_collector.readers.plan import TextForm
 from reveal_collector.readers.source import Roots, Source
-from reveal_collector.readers.textfile import Layout, TokenSource, channel, is_number, rows
+from reveal_collector.readers.textfile import (
+    UNFIT,
+    Layout,
+    TokenSource,
+    Unfit,
+    channel,
+    is_number,
+    rows,
+)
+from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 
 TIMES = (
@@ -33,13 +41,16 @@ _FORM = TextForm(truncate=(b"intr",))
 
 
 def sources(roots: Roots) -> list[Source]:
-    arrange = fold_by(roots.sys, combined={"cpu.busy": BUSY})
-    return [TokenSource("stat", Lane.FAST, roots.proc / "stat", learn, form=_FORM, arrange=arrange)]
+    def learn_here(text: str) -> Layout:
+        return learn(text, 1e9 / ticks_per_second(roots))
+
+    arrange, path = fold_by(roots.sys, combined={"cpu.busy": BUSY}), roots.proc / "stat"
+    return [TokenSource("stat", Lane.FAST, path, learn_here, form=_FORM, arrange=arrange)]
 
 
-def learn(text: str) -> Layout:
-    tick = 1e9 / os.sysconf("SC_CLK_TCK")
-    layout = []
+def learn(text: str, tick: float) -> Layout:
+    """Map the times of each CPU, in clock ticks of so many nanoseconds, and totals of the host."""
+    layout: list[tuple[int, Channel | Unfit]] = []
     for start, tokens in rows(text):
         label = tokens[0]
         if label.startswith("cpu"):
@@ -48,6 +59,10 @@ def learn(text: str) -> Layout:
                 for index, (time, token) in enumerate(zip(TIMES, tokens[1:], strict=False), 1)
                 if is_number(token)
             ]
+            if not all(map(is_number, tokens[1 : len(TIMES) + 1])):
+                layout.append((start, UNFIT))
         elif label in TOTALS and len(tokens) > 1 and is_number(tokens[1]):
             layout.append((start + 1, channel(TOTALS[label])))
+        elif label in TOTALS:
+            layout.append((start, UNFIT))
     return layout

@@ -6,11 +6,19 @@ Units differ within the file (mm/vmstat.c).  ``nr_*`` levels are in pages, excep
 
 from __future__ import annotations
 
-import os
-
+from reveal_collector.readers.host_constants import host_constants
 from reveal_collector.readers.source import Roots, Source
-from reveal_collector.readers.textfile import Layout, TokenSource, channel, is_number, rows
+from reveal_collector.readers.textfile import (
+    UNFIT,
+    Layout,
+    TokenSource,
+    Unfit,
+    channel,
+    is_number,
+    rows,
+)
 from reveal_contract.catalogue import find
+from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 from reveal_contract.names import snake
 
@@ -20,19 +28,24 @@ _LEFT_OUT = {"nr_dirty_threshold", "nr_dirty_background_threshold"}
 
 
 def sources(roots: Roots) -> list[Source]:
-    return [TokenSource("vmstat", Lane.FAST, roots.proc / "vmstat", learn)]
+    def learn_here(text: str) -> Layout:
+        return learn(text, host_constants(roots).page)
+
+    return [TokenSource("vmstat", Lane.FAST, roots.proc / "vmstat", learn_here)]
 
 
-def learn(text: str) -> Layout:
-    return [
-        (start + 1, channel(f"memory.vm.{key}", scale=_scale(f"memory.vm.{key}", key)))
-        for start, tokens in rows(text)
-        if len(tokens) == 2 and is_number(tokens[1])
-        if (key := snake(tokens[0])) and key not in _LEFT_OUT
-    ]
+def learn(text: str, page: int) -> Layout:
+    layout: list[tuple[int, Channel | Unfit]] = []
+    for start, tokens in rows(text):
+        if len(tokens) != 2 or not is_number(tokens[1]) or not (key := snake(tokens[0])):
+            layout.append((start, UNFIT))
+        elif key not in _LEFT_OUT:
+            metric = f"memory.vm.{key}"
+            layout.append((start + 1, channel(metric, scale=_scale(metric, key, page))))
+    return layout
 
 
-def _scale(metric: str, key: str) -> float:
+def _scale(metric: str, key: str, page: int) -> float:
     if key in _KILOBYTES:
         return 1024.0
-    return float(os.sysconf("SC_PAGE_SIZE")) if find(metric).unit == "bytes" else 1.0
+    return float(page) if find(metric).unit == "bytes" else 1.0

@@ -42,7 +42,7 @@ def subject_sources(roots: Roots, tracker: SubjectTracker) -> list[Source]:
         CgroupUsage(roots, tracker),
         SubjectNetwork(roots, tracker),
         SubjectStorage(roots, tracker),
-        ProcessGroups(roots.proc, cpu_root(trees), tracker.selection),
+        ProcessGroups(roots, cpu_root(trees), tracker.selection),
     ]
 
 

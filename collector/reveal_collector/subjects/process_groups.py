@@ -219,7 +219,7 @@ class ScoreWeights:
     """Weights of a group's score: one CPU, all memory or the disk rate of a CPU weigh 1."""
 
     ticks_per_second: int
-    memory: int
+    memory: float  # infinite where it is unknown
 
     def score(self, group: ProcessGroup, seconds: float) -> float:
         return self._work(group.used) / max(seconds, 0.1) + group.memory / self.memory

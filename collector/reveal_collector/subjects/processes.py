@@ -14,6 +14,8 @@ from collections.abc import Sequence, Set
 from pathlib import Path
 
 from reveal_collector.kernel_interfaces.errors import LayoutChanged, Unsupported
+from reveal_collector.readers.host_constants import host_constants
+from reveal_collector.readers.source import Roots
 from reveal_collector.readers.textfile import OpenFile
 from reveal_collector.subjects.process_groups import (
     GroupAccounting,
@@ -158,16 +160,16 @@ class ProcessGroups:
 
     name, lane = "process-groups", Lane.SLOW
 
-    def __init__(self, proc: Path, cpu_tree: Path | None, selection: SubjectSelection) -> None:
+    def __init__(self, roots: Roots, cpu_tree: Path | None, selection: SubjectSelection) -> None:
         self.channels: tuple[Channel, ...] = ()
-        self._proc, self._selection = proc, selection
+        self._roots, self._proc, self._selection = roots, roots.proc, selection
         self._list = OpenFile(cpu_tree / "cgroup.procs") if cpu_tree else None
-        self._tick = os.sysconf("SC_CLK_TCK")
-        self._page = os.sysconf("SC_PAGE_SIZE")
-        self._weights = ScoreWeights(self._tick, self._page * os.sysconf("SC_PHYS_PAGES"))
         self._reset()
 
     def _reset(self) -> None:
+        constants = host_constants(self._roots)
+        self._tick, self._page = constants.ticks_per_second, constants.page
+        self._weights = ScoreWeights(self._tick, constants.memory)
         self._processes: dict[int, _ProcessFiles] = {}
         self._kernel_threads: set[bytes] = set()
         self._accounting = GroupAccounting()

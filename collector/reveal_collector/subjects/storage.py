@@ -13,13 +13,13 @@ waited for it.
 from __future__ import annotations
 
 import itertools
-import os
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from reveal_collector.kernel_interfaces.errors import LayoutChanged, Unsupported
+from reveal_collector.readers.host_constants import ticks_per_second
 from reveal_collector.readers.source import Roots
 from reveal_collector.readers.textfile import OpenFile, channel
 from reveal_collector.subjects.cgroup_files import counts_storage, cpu_root
@@ -82,7 +82,7 @@ class SubjectStorage:
         self.channels: tuple[Channel, ...] = ()
         self._proc, self._tracker = roots.proc, tracker
         self._tree = cpu_root(tracker.trees)
-        self._tick = os.sysconf("SC_CLK_TCK")
+        self._tick = ticks_per_second(roots)
         self._opened = False
         self._reset()
 

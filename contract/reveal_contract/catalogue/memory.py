@@ -231,8 +231,9 @@ _OTHERS = (
     ),
     _LEVEL(
         "memory.buddy.free_large", scope=Scope.NUMA, source="buddyinfo", lane=Lane.RARE,
-        origin="buddyinfo order >= 9",
-        meaning="Free memory of one zone in blocks large enough for a huge page of 2 MiB",
+        origin="buddyinfo blocks of huge pages",
+        meaning="Free memory of one zone in blocks large enough for a huge page of the default "
+                "size",
     ),
 )  # fmt: skip
 

@@ -56,6 +56,16 @@ def test_missing_sources_come_with_reason_and_remedy(tmp_path: Path) -> None:
     assert "contention" in found.advice[0].gives
 
 
+def test_what_a_recorded_tree_does_not_show_is_stated(tmp_path: Path) -> None:
+    roots = big_host.write(tmp_path)
+    selected = settings(include=("meminfo",))
+    assert not diagnose(roots, selected).advice
+    (roots.proc / "meminfo").write_text("MemTotal:  800000 kB\nMemFree 500000kB\n")
+    phrases = [each.missing for each in diagnose(roots, selected).advice]
+    assert phrases[0].startswith("meminfo: numbers are missing, because 1 line of")
+    assert phrases[1].startswith("the page size of the recorded host is unknown")
+
+
 def test_only_what_the_settings_ask_for(tmp_path: Path) -> None:
     found = diagnose(big_host.write(tmp_path), settings(include=("stat",)))
     assert {row.source for row in found.rows} == {"stat"}

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reveal_collector.kernel_interfaces.errors import LayoutChanged
+from reveal_collector.readers.source import Roots
 from reveal_collector.subjects import processes
 from reveal_collector.subjects.process_groups import (
     GroupAccounting,
@@ -208,7 +209,7 @@ class Tree:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.source = ProcessGroups(root, None, SubjectSelection())
+        self.source = ProcessGroups(Roots(root), None, SubjectSelection())
 
     def put(self, pid: int, data: bytes, io: int | None = 0) -> None:
         folder = self.root / str(pid)
@@ -242,7 +243,7 @@ def test_groups_of_a_proc_tree(tmp_path: Path) -> None:
         "memory.subject.major_faults{pgrp:job[10]}": 0,
         "storage.subject.read_bytes{pgrp:job[10]}": 4096,
         "storage.subject.write_bytes{pgrp:job[10]}": 0,
-        "memory.subject.usage{pgrp:job[10]}": 2 * 25 * os.sysconf("SC_PAGE_SIZE"),
+        "memory.subject.usage{pgrp:job[10]}": 2 * 25 * 4096,
         "cpu.subject.tasks{pgrp:job[10]}": 6,
     }
     tree.end(11)
@@ -286,9 +287,20 @@ def test_a_large_new_group_becomes_a_column(tmp_path: Path) -> None:
     tree.source.close()
 
 
+def test_pages_and_memory_are_those_of_the_recorded_host(tmp_path: Path) -> None:
+    (tmp_path / "meminfo").write_text("MemTotal: 1048576 kB\nMemFree: 64000 kB\n")
+    (tmp_path / "vmstat").write_text("nr_free_pages 1000\n")
+    tree = Tree(tmp_path)
+    tree.put(10, stat(10))
+    tree.source.open()
+    assert tree.values()["memory.subject.usage{pgrp:job[10]}"] == 25 * 65_536
+    assert tree.source._weights == ScoreWeights(100, 1 << 30)
+    tree.source.close()
+
+
 def test_a_left_out_group_is_no_column(tmp_path: Path) -> None:
     tree = Tree(tmp_path)
-    tree.source = ProcessGroups(tmp_path, None, SubjectSelection(leave_out=("pgrp:job",)))
+    tree.source = ProcessGroups(Roots(tmp_path), None, SubjectSelection(leave_out=("pgrp:job",)))
     tree.put(10, stat(10))
     tree.put(20, stat(20, b"other", group=20))
     tree.source.open()
@@ -327,7 +339,7 @@ def test_a_process_that_makes_room_gives_its_parent_no_credit() -> None:
 def test_a_real_child_shows_its_cpu_time_once() -> None:
     burn = "import time\nend = time.process_time() + .3\nwhile time.process_time() < end: pass\n"
     command = [sys.executable, "-c", burn + "input()"]
-    source = ProcessGroups(Path("/proc"), None, SubjectSelection())
+    source = ProcessGroups(Roots(), None, SubjectSelection())
     source.open()
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0
