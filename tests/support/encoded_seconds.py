@@ -53,5 +53,7 @@ def _by_label(channels: Sequence[Channel], values: Ints, missing: Bools) -> dict
     known = np.where(missing, 0, values).sum(axis=0)
     return {
         channel.label: None if nothing else int(value)
-        for channel, value, nothing in zip(channels, known, missing.all(axis=0), strict=True)
+        for channel, value, nothing in zip(
+            channels, known, list(np.all(missing, axis=0)), strict=True
+        )
     }

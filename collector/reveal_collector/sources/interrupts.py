@@ -163,7 +163,7 @@ class Interrupts:
         self.channels = identified_sums(shape.channels, shape.columns, self._inputs())
         self._columns, self._maker = shape.columns, ColumnMaker(shape.columns)
 
-    def _inputs(self) -> list[Hashable]:
+    def _inputs(self) -> Sequence[Hashable]:
         """Return what identifies each value: a row has all CPUs, a CPU has the rows it adds."""
         cpus = hash(tuple(self._cpus))
         rows = hash(tuple(row.name for row in self._rows if self._adds_to_cpus(row)))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -83,10 +83,10 @@ class TrafficTotals:
     def __init__(self, net: Path) -> None:
         self._net = net
         self._upper: frozenset[str] = frozenset()
-        self._last: dict[str, Traffic] | None = None
+        self._last: Mapping[str, Traffic] | None = None
         self._totals: Traffic = (0,) * len(_DEV)
 
-    def update(self, found: dict[str, Traffic]) -> Traffic:
+    def update(self, found: Mapping[str, Traffic]) -> Traffic:
         """Return the sums after these counters of each interface."""
         last = self._last
         if last is None or last.keys() != found.keys():

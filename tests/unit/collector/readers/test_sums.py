@@ -27,7 +27,7 @@ def test_inputs_of_the_same_channel_are_parts_of_it() -> None:
     assert grouped([(A, 1), (B, 2), (A, 3)]) == {A: (1, 3), B: (2,)}
 
 
-def test_a_counter_is_another_one_with_other_members() -> None:
+def test_a_counter_with_other_members_is_not_the_same() -> None:
     assert identified(A, "xy").identity == identified(A, "xy").identity
     assert identified(A, "xy").identity != identified(A, "x").identity
     assert identified(A, "xy").label == A.label

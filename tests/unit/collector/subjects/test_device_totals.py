@@ -70,7 +70,7 @@ def test_rows_of_version_1_count_once() -> None:
     assert list(totals(lines)) == [7, 2]
 
 
-def test_a_number_that_is_cut_off_is_no_number() -> None:
+def test_an_incomplete_number_is_no_number() -> None:
     totals = DeviceTotals(IO_STAT, nothing_stacked)
     totals(text({"8:0": 10}))
     for broken in (b"8:0 rbytes=", b"8:0 rbytes=x wbytes=1\n", b"8:0 rbytes\n"):
@@ -91,14 +91,14 @@ def texts_and_totals(seconds: Seconds) -> list[tuple[bytes, int]]:
     """The text of each second, and what all devices counted until each was last read."""
     counted, read, found = [10**9, 5, 0], [0, 0, 0], []
     for second in seconds:
-        shown: dict[str, int | None] = {}
+        lines: dict[str, int | None] = {}
         for index, (step, state) in enumerate(second):
             counted[index] += step
             if state != "off":
-                shown[DEVICES[index]] = None if state else counted[index]
+                lines[DEVICES[index]] = None if state else counted[index]
             if not state:
                 read[index] = counted[index]
-        found.append((text(shown), sum(read)))
+        found.append((text(lines), sum(read)))
     return found
 
 
