@@ -43,8 +43,8 @@ def form_of(data: bytes) -> TextForm:
 def interfaces(text: str) -> Iterator[Interface]:
     """Yield the interfaces in a text of one of the forms."""
     for number, (start, tokens) in enumerate(rows(text)):
-        if number < _HEADER_LINES and any("|" in token for token in tokens):
+        if number < _HEADER_LINES and "|" in "".join(tokens):
             continue
         values = tokens[1:]
-        fits = len(values) == len(FIELDS) and all(map(is_number, values))
+        fits = len(values) == len(FIELDS) and is_number("".join(values))
         yield Interface(start, tokens[0].removesuffix(":"), values if fits else [])

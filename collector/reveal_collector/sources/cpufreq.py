@@ -28,7 +28,6 @@ from reveal_contract.metric import Lane
 _KHZ = 1000.0
 _MS = 1e6
 _MAX_PASS_S = 0.005  # for one pass over all CPUs
-_BOUNDS = raw_bounds(channel("cpu.frequency", scale=_KHZ))
 _ABSENT = Unsupported(
     "no CPU has cpufreq", "load a cpufreq driver; most virtual machines have none"
 )
@@ -83,13 +82,14 @@ class CpuFrequencies:
         self._clocks: list[int | None] = []
         self._online = ""
         self._offset = 0
+        self._bounds = raw_bounds(channel("cpu.frequency", scale=_KHZ))
 
     def open(self) -> None:
         self._open_files()
         if not self.channels:
             raise _ABSENT
         start = time.perf_counter()
-        self._clocks = [_read_clock(file) for file in self._files]
+        self._clocks = [self._read_clock(file) for file in self._files]
         took = time.perf_counter() - start
         if took > _MAX_PASS_S:
             self.close()
@@ -102,16 +102,22 @@ class CpuFrequencies:
         self._offset = (self._offset + 1) % stride
         if read_text(self._folder / "online") != self._online:
             self._open_files()
-            self._clocks = [_read_clock(file) for file in self._files]
+            self._clocks = [self._read_clock(file) for file in self._files]
             raise LayoutChanged(self.name)
         for index in range(self._offset, len(self._files), stride):
-            self._clocks[index] = _read_clock(self._files[index])
+            self._clocks[index] = self._read_clock(self._files[index])
         return self._clocks if stride == 1 else mean_lowest_highest(self._clocks)
 
     def close(self) -> None:
         for file in self._files:
             file.close()
         self._files, self.channels = [], ()
+
+    def _read_clock(self, file: OpenFile) -> int | None:
+        try:
+            return self._bounds.known(int(file.read()))
+        except (OSError, ValueError):
+            return None
 
     def _open_files(self) -> None:
         self.close()
@@ -138,13 +144,6 @@ def mean_lowest_highest(clocks: Sequence[int | None]) -> list[int | None]:
     if not known:
         return [None, None, None]
     return [sum(known) // len(known), min(known), max(known)]
-
-
-def _read_clock(file: OpenFile) -> int | None:
-    try:
-        return _BOUNDS.known(int(file.read()))
-    except (OSError, ValueError):
-        return None
 
 
 def _limits(sys: Path) -> Iterator[tuple[Path, Channel]]:

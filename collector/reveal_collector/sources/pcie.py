@@ -39,7 +39,6 @@ _SEVERITIES = ("correctable", "nonfatal", "fatal")
 _TOTAL = "TOTAL_ERR_"
 _SPEED = re.compile(rb"(\d+)(?:\.(\d)\d*)? GT/s")
 _ERROR = re.compile(r"^([A-Za-z][\w -]{0,40}) (\d+)$", re.ASCII | re.MULTILINE)
-_LANES = raw_bounds(channel("network.pcie.width"))  # the same of any device
 _QUIET_PERIOD = 10
 
 Parse = Callable[[bytes], int | None]
@@ -92,7 +91,8 @@ def speed(text: bytes) -> int | None:
 
 def width(text: bytes) -> int | None:
     """Parse the lanes of a link; return ``None`` if it is down or unknown."""
-    return _LANES.known(int(text) if text.strip().isdigit() else None)
+    lanes = raw_bounds(channel("network.pcie.width"))  # those of any device
+    return lanes.known(int(text) if text.strip().isdigit() else None)
 
 
 def _lower_maximum(parse: Parse, port_maximum: int | None, text: bytes) -> int | None:
