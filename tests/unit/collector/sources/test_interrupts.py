@@ -138,7 +138,7 @@ def test_a_line_that_cannot_be_read_is_stated(host: Host) -> None:
     source.close()
 
 
-def opened_at(tmp_path: Path, text: str) -> Source:
+def opened_with(tmp_path: Path, text: str) -> Source:
     (tmp_path / "interrupts").write_text(text)
     (source,) = interrupts.sources(Roots(tmp_path, tmp_path, tmp_path))
     source.open()
@@ -152,7 +152,7 @@ def read(source: Source) -> dict[str, int | None]:
 
 
 def test_a_line_that_is_the_sum_of_others_does_not_add_to_the_cpus(tmp_path: Path) -> None:
-    source = opened_at(tmp_path, S390)
+    source = opened_with(tmp_path, S390)
     found = read(source)
     assert found["cpu.interrupts.irq{EXT}"] == 144
     assert (found["cpu.interrupts{0}"], found["cpu.interrupts{1}"]) == (120, 37)
@@ -163,7 +163,7 @@ def test_a_line_that_is_the_sum_of_others_does_not_add_to_the_cpus(tmp_path: Pat
 
 
 def test_lines_with_the_same_name_are_added(tmp_path: Path) -> None:
-    found = read(opened_at(tmp_path, POWER))
+    found = read(opened_with(tmp_path, POWER))
     assert found["cpu.interrupts.irq{LOC}"] == 131
     assert (found["cpu.interrupts{0}"], found["cpu.interrupts{1}"]) == (120, 11)
 
@@ -173,7 +173,7 @@ def test_lines_with_the_same_name_are_added(tmp_path: Path) -> None:
 def test_the_scanner_gives_the_same_row(text: str, tmp_path: Path) -> None:
     from support.native_scan_pass import start_scan_pass
 
-    source = opened_at(tmp_path, text)
+    source = opened_with(tmp_path, text)
     with start_scan_pass(scans_of(source) or ()) as runner:
         for tick, changed in enumerate((text, text.replace(" 100 ", " 105 "))):
             (tmp_path / "interrupts").write_text(changed)
