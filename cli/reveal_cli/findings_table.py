@@ -32,11 +32,13 @@ class FindingsTable:
     """The findings as a table, or as a list of fields where the terminal is narrow.
 
     Times are in ``zone``, or that of this machine; ``from_start``: they are seconds since a start.
+    A sample of a table stands for ``sample_s``, which a finding of a single sample lasts.
     """
 
     findings: Sequence[Finding]
     zone: tzinfo | None = None
     from_start: bool = False
+    sample_s: float = 0.0
 
     def __rich_console__(self, _: Console, options: ConsoleOptions) -> RenderResult:
         yield self._list() if options.max_width < _TABLE_WIDTH else self._table()
@@ -76,12 +78,18 @@ class FindingsTable:
     def _time(self, finding: Finding) -> str:
         """Return onset and length, with the day where the findings are of several days."""
         first_ns = finding.first_observed_ns
-        lasts = format_duration(max(1.0, (finding.last_observed_ns - first_ns) / 1e9))
+        lasts = self._length((finding.last_observed_ns - first_ns) / 1e9)
         if self.from_start:
             return f"{first_ns / 1e9:g} s for {lasts}"
         days = {_moment(each.first_observed_ns, self.zone).date() for each in self.findings}
         day = f"{_moment(first_ns, self.zone):%d %b} " if len(days) > 1 else ""
         return f"{day}{_moment(first_ns, self.zone):%H:%M:%S} for {lasts}"
+
+    def _length(self, between_s: float) -> str:
+        """Return the length of a finding, by the time between its first and last sample."""
+        if 0.0 < between_s + self.sample_s < 1.0:
+            return f"{between_s + self.sample_s:.3g}s"
+        return format_duration(max(1.0, between_s + self.sample_s))
 
 
 def evidence_text(evidence: Evidence) -> str:

@@ -29,6 +29,7 @@ from reveal_cli.analysis import Analysis, file_kind
 from reveal_cli.errors import USAGE, CliError
 from reveal_cli.findings_table import FindingsTable
 from reveal_cli.options import OFFLINE, format_duration
+from reveal_cli.table_progress import TableProgress
 from reveal_contract.finding import Finding
 from reveal_contract.sensitivity import SENSITIVITIES
 
@@ -85,10 +86,12 @@ def _with_baseline(part: NodeTable, data: Dataset, healthy: Dataset) -> NodeInpu
 
 def analyze(path: Path, arguments: argparse.Namespace) -> Analysis:
     """Score a table and return its findings."""
-    data = load(path, arguments)
-    nodes = with_baselines(data, arguments.baseline, arguments)
-    cases = [_case(node, path, arguments) for node in nodes]
-    findings = {case.node: findings_of(case) for case in cases}
+    with TableProgress(path.name) as progress:
+        data = load(path, arguments)
+        nodes = with_baselines(data, arguments.baseline, arguments)
+        cases = [_case(node, path, arguments, progress) for node in nodes]
+        progress.step("ranking")
+        findings = {case.node: findings_of(case, progress.update) for case in cases}
     return Analysis(
         findings=[finding for some in findings.values() for finding in some],
         blocks=partial(_blocks, data, cases, findings),
@@ -97,7 +100,9 @@ def analyze(path: Path, arguments: argparse.Namespace) -> Analysis:
     )
 
 
-def _case(node: NodeInput, path: Path, arguments: argparse.Namespace) -> ScoredTable:
+def _case(
+    node: NodeInput, path: Path, arguments: argparse.Namespace, progress: TableProgress
+) -> ScoredTable:
     mode = arguments.mode or OFFLINE  # the default for tables
     window, stride = (
         length.in_samples(node.table.period_ns) if length else None
@@ -108,7 +113,8 @@ def _case(node: NodeInput, path: Path, arguments: argparse.Namespace) -> ScoredT
     threshold = None if mode == "paper" else factor * default  # the paper's counts detectors
     try:
         settings = SampleSettings(window, stride, threshold)
-        scores = score(node.table, mode, node.baseline, settings)
+        progress.step(f"scoring {node.node}")
+        scores = score(node.table, mode, node.baseline, settings, progress.update)
     except TooLargeError as error:
         raise CliError(f"{path}: {error}") from None
     except ValueError as error:
@@ -125,8 +131,9 @@ def _blocks(
         if some:
             title = [f"{node}:"] if len(findings) > 1 else []
             # as the file has them, and ``explain --span`` takes them
-            times = FindingsTable(some, data.clock.zone or UTC, not data.clock.absolute)
-            blocks += [*title, times, ""]
+            zone, period_s = data.clock.zone or UTC, data.nodes[0].table.period_ns / 1e9
+            rows = FindingsTable(some, zone, not data.clock.absolute, period_s)
+            blocks += [*title, rows, ""]
     return [*blocks, _verdict(data, cases, sum(map(len, findings.values())))]
 
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from reveal_analyzer.formatting import decimal
 from reveal_analyzer.tables.ingest.subsystems import subsystem_of
-from reveal_analyzer.tables.scoring.api import MetricRank, Scores, Table, rank_spans
+from reveal_analyzer.tables.scoring.api import MetricRank, Progress, Scores, Table, rank_spans
+from reveal_analyzer.tables.scoring.online import MEAN
 from reveal_contract import severity
 from reveal_contract.finding import (
     Evidence,
@@ -45,6 +46,11 @@ class ScoredTable:
         return self.mode == "paper"
 
     @property
+    def delay(self) -> int:
+        """Return how many samples after an event begins its score may exceed the threshold."""
+        return MEAN - 1 if self.mode == "online" else 0
+
+    @property
     def limit(self) -> float:
         """Return the threshold of a method's own value."""
         return 1.0 if self.counts_detectors else self.scores.threshold
@@ -55,25 +61,31 @@ def percent(score: float) -> int:
     return round(100 * score / (score + _HALF)) if np.isfinite(score) else 100
 
 
-def findings(scored: ScoredTable) -> list[Finding]:
-    """Return a finding for each span of alarms, in the order of time."""
-    spans = scored.scores.spans
-    return [
-        _finding(scored, span, ranking)
-        for span, ranking in zip(spans, _rankings(scored), strict=True)
-    ]
+def findings(scored: ScoredTable, progress: Progress | None = None) -> list[Finding]:
+    """Return a finding for each span of alarms, in the order of time.
+
+    ``progress`` is called with the share of the ranking that is done.
+    """
+    changed = {shift.first: list(shift.metrics) for shift in scored.scores.shifts}
+    found = []
+    for span, ranking in zip(scored.scores.spans, _rankings(scored, progress), strict=True):
+        # the change of a level is the evidence, not what is abnormal about the level after it
+        shifted = changed.get(span[0]) if span[1] == len(scored.table) else None
+        found.append(_finding(scored, span, shifted or ranking))
+    return found
 
 
-def _rankings(scored: ScoredTable) -> Iterator[list[MetricRank]]:
+def _rankings(scored: ScoredTable, progress: Progress | None) -> Iterator[list[MetricRank]]:
     """Yield the ranking of each span; many spans of a wide table are ranked in parts."""
-    spans = scored.scores.spans
+    spans = [(max(0, first - scored.delay), end) for first, end in scored.scores.spans]
     step = max(1, _RANKED_METRICS // max(1, len(scored.table.names)))
     for start in range(0, len(spans), step):
-        yield from rank_spans(scored.table, spans[start : start + step], scored.baseline)
+        yield from rank_spans(scored.table, spans[start : start + step], scored.baseline, progress)
 
 
 def _finding(scored: ScoredTable, span: tuple[int, int], ranking: Sequence[MetricRank]) -> Finding:
-    first, end = span
+    end = span[1]
+    first = max(0, span[0] - scored.delay, min(span[0], ranking[0].first))
     times = scored.table.times_ns
     areas = subsystems(ranking)
     primary = areas[0] if areas else Subsystem.CPU

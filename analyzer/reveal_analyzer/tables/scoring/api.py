@@ -9,17 +9,21 @@ import numpy as np
 
 from reveal_analyzer.arrays import Bools, Floats
 from reveal_analyzer.tables.scoring import offline, online, paper
+from reveal_analyzer.tables.scoring.level_shifts import LevelShift
+from reveal_analyzer.tables.scoring.metric_rank import MetricRank
 from reveal_analyzer.tables.scoring.paper import TooLargeError
-from reveal_analyzer.tables.scoring.ranking import MetricRank, Span
+from reveal_analyzer.tables.scoring.ranking import Span
 from reveal_analyzer.tables.scoring.ranking import rank_spans as _rank_spans
-from reveal_analyzer.tables.scoring.rows import TableRows
+from reveal_analyzer.tables.scoring.rows import Progress, TableRows
 from reveal_analyzer.tables.scoring.settings import SampleSettings, apart_rows
+from reveal_analyzer.tables.scoring.spans import spans_of, warm_ups, with_shifts
 from reveal_analyzer.tables.scoring.table import Table
-from reveal_analyzer.tables.scoring.views import ViewScores, spans_of
+from reveal_analyzer.tables.scoring.views import ViewScores
 
 __all__ = [
     "MODES",
     "MetricRank",
+    "Progress",
     "SampleSettings",
     "Scores",
     "Table",
@@ -45,7 +49,8 @@ class Scores:
     equals it: two detectors agree).  ``methods`` are the views of the score as multiples of their
     normal level, in paper mode the detectors as multiples of their threshold.  ``spans`` are the
     alarms, (first, end) rows, end excluded; stretches at most half an hour (or 30 samples) apart
-    are one.
+    are one.  A change of level that stays (``shifts``) is a span up to the last row; of its samples
+    the first few are anomalous.
     """
 
     score: Floats
@@ -53,6 +58,7 @@ class Scores:
     anomalous: Bools
     methods: dict[str, Floats]
     spans: list[Span]
+    shifts: tuple[LevelShift, ...] = ()
 
 
 def canonical_mode(mode: str) -> str:
@@ -72,6 +78,7 @@ def score(
     mode: str = "offline",
     baseline: Table | None = None,
     settings: SampleSettings | None = None,
+    progress: Progress | None = None,
 ) -> Scores:
     """Score every sample of a table, deterministically.
 
@@ -79,19 +86,29 @@ def score(
     scores each sample by earlier ones; without a baseline the first samples (a day's, or 120 to
     1,440) are learned and have score 0.  ``paper`` follows the paper.  ``baseline`` is healthy
     telemetry of the same metrics.  Metrics that are constant or always missing have no effect; a
-    table too short to score has score 0 throughout.  Raises ``ValueError`` for an unknown mode or a
+    table too short to score has score 0 throughout.  ``progress`` is called with the share of the
+    metrics that are scored.  Raises ``ValueError`` for an unknown mode or a
     baseline without a metric of the table, ``TooLargeError`` in paper mode.
     """
     chosen = settings or SampleSettings()
     mode = canonical_mode(mode)
     if mode not in MODES:
         raise ValueError(f"no mode {mode!r}: {', '.join(MODES)}")
-    rows = TableRows(table, _usable(table, baseline))
+    rows = TableRows(table, _usable(table, baseline), progress)
     with np.errstate(all="ignore"):
-        methods, combined = _mode_scores(rows, mode, chosen)
+        methods, combined, shifts = _mode_scores(rows, mode, chosen)
     threshold = chosen.threshold or default_threshold(mode, with_baseline=rows.baseline_rows > 0)
-    over = combined >= threshold if mode == "paper" else combined > threshold
-    return Scores(combined, threshold, over, methods, spans_of(over, apart_rows(table.period_ns)))
+    if mode == "paper":
+        over = combined >= threshold
+        spans = spans_of(over, apart_rows(table.period_ns))
+        return Scores(combined, threshold, over, methods, spans)
+    apart = apart_rows(table.period_ns)
+    for first, end in warm_ups(combined > threshold, rows.since[rows.baseline_rows :], apart):
+        combined[first:end] = np.minimum(combined[first:end], threshold)
+    over = combined > threshold
+    counted = tuple(shift for shift in shifts if over[shift.first])
+    spans = with_shifts(spans_of(over, apart), [shift.first for shift in counted], len(over), apart)
+    return Scores(combined, threshold, over, methods, spans, counted)
 
 
 def rank(table: Table, first: int, end: int, baseline: Table | None = None) -> list[MetricRank]:
@@ -104,23 +121,26 @@ def rank(table: Table, first: int, end: int, baseline: Table | None = None) -> l
 
 
 def rank_spans(
-    table: Table, spans: Sequence[Span], baseline: Table | None = None
+    table: Table,
+    spans: Sequence[Span],
+    baseline: Table | None = None,
+    progress: Progress | None = None,
 ) -> list[list[MetricRank]]:
     """Return ``rank`` of several spans in one pass."""
     with np.errstate(all="ignore"):
-        return _rank_spans(TableRows(table, _usable(table, baseline)), spans)
+        return _rank_spans(TableRows(table, _usable(table, baseline), progress), spans)
 
 
-def _mode_scores(rows: TableRows, mode: str, settings: SampleSettings) -> tuple[ViewScores, Floats]:
-    nothing = np.zeros(len(rows.table))
+def _mode_scores(
+    rows: TableRows, mode: str, settings: SampleSettings
+) -> tuple[ViewScores, Floats, list[LevelShift]]:
+    nothing: tuple[ViewScores, Floats, list[LevelShift]] = {}, np.zeros(len(rows.table)), []
     if not rows.table.names or not len(rows.table):
-        return {}, nothing
+        return nothing
     if mode == "offline":
-        long_enough = len(rows) >= offline.LEAST_ROWS
-        return offline.judge(rows, settings) if long_enough else ({}, nothing)
-    if mode == "online":
-        return online.judge(rows, settings)
-    return paper.judge(rows, settings)
+        return offline.judge(rows, settings) if len(rows) >= offline.LEAST_ROWS else nothing
+    judged = online.judge if mode == "online" else paper.judge
+    return *judged(rows, settings), []
 
 
 def _usable(table: Table, baseline: Table | None) -> Table | None:

@@ -10,8 +10,11 @@ baseline or else on the run, so in a run in which nothing stands out nothing exc
 A run that is its own reference shows that a metric deviates, but hardly by how much, as its faults
 are part of the reference.  Without a baseline a distance is therefore capped at ten spreads, and
 the score depends on how many metrics deviate and for how long.  Levels that no healthy host shows
-are reported whatever the other views are: a level ten times its normal one, or several metrics that
-far off in a single sample.
+are reported whatever the other views are: a level ten times its normal one, several metrics that
+far off in a single sample, or for some samples by more than they ever are.
+
+Two things are taken from the values first: events that recur by the clock, which are the job's own,
+and changes of level that stay, which are reported once.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from typing import Self
 
 import numpy as np
 
-from reveal_analyzer.arrays import Floats
+from reveal_analyzer.arrays import Bools, Floats
 from reveal_analyzer.tables.scoring.forecast import Forecast
 from reveal_analyzer.tables.scoring.frames import (
     FEATURES_A_METRIC,
@@ -29,11 +32,20 @@ from reveal_analyzer.tables.scoring.frames import (
     shape_features,
     window_features,
 )
+from reveal_analyzer.tables.scoring.level_shifts import CHANGED, LevelShift
+from reveal_analyzer.tables.scoring.preparation import Preparation
 from reveal_analyzer.tables.scoring.rows import METRICS, TableRows
-from reveal_analyzer.tables.scoring.scales import CAP, least_spread, robust_scale
+from reveal_analyzer.tables.scoring.scales import (
+    CAP,
+    least_spread,
+    quantiles,
+    robust_scale,
+    thinned,
+)
 from reveal_analyzer.tables.scoring.season import learn_level
 from reveal_analyzer.tables.scoring.settings import SampleSettings
-from reveal_analyzer.tables.scoring.smooth import WorstMetrics, centered_mean
+from reveal_analyzer.tables.scoring.smooth import WorstMetrics, centered_mean, lasting
+from reveal_analyzer.tables.scoring.spans import spans_of
 from reveal_analyzer.tables.scoring.views import (
     MIN_WINDOWS,
     ViewScores,
@@ -55,37 +67,55 @@ _FRAMES = ((10, 5), (30, 10), (60, 20))
 # with a baseline: a fault that lasts all of the run shows in little but the level
 _LEVEL_BESIDE_BASELINE = 1.5
 _CERTAIN_MULTIPLE = 10.0  # multiple of the normal level that exceeds the threshold by itself
+_SUSTAINED_MULTIPLE = 7.0  # the same, of several metrics for some samples
 _COUNTED = 10.0  # cap in spreads where the run is its own reference
 _MOSTLY = 0.95  # share of samples whose distance is normal for a single one
 _SEVERAL = 2  # least number of metrics in such a sample
 _LEAST_OUT = 2.0  # spreads: in many runs nothing moves most of the time
+_LEAST_SUSTAINED = 1.0  # the same, reached by three samples in a row
+_APART = 30  # samples between two such stretches
+_EXCEPTIONS = 3  # stretches: with more, their height is normal
+_RESTLESS = 0.3  # of the least spread: metrics that rest show no noise to judge an excursion by
 _WINDOWS_A_FEATURE = 1  # with fewer, all windows have about the same distance
 
 
-def judge(rows: TableRows, settings: SampleSettings) -> tuple[ViewScores, Floats]:
-    """Return each view of the table's samples as multiples of its normal level, and the score."""
+def judge(rows: TableRows, settings: SampleSettings) -> tuple[ViewScores, Floats, list[LevelShift]]:
+    """Return each view of the table's samples as multiples of its normal level, and the score.
+
+    The third are the changes of level that stay; their first samples have a score that exceeds the
+    threshold.
+    """
     all_frames = [Frames(size, stride, rows.since) for size, stride in settings.frames(_FRAMES)]
     frames = [each for each in all_frames if np.count_nonzero(each.whole) >= MIN_WINDOWS]
-    found, raw = _views(rows, frames)
+    preparation = Preparation(rows)
+    found, raw = _views(rows, frames, preparation)
     weights = {"Level": _LEVEL_BESIDE_BASELINE if rows.baseline_rows else 1.0}
     for each in frames:
         weights[window_name(each.size)] = _weight(each, len(rows.table.names))
     multiples = {name: _multiples(values, rows.baseline_rows) for name, values in found.items()}
-    times = raw.over(rows.baseline_rows) / _CERTAIN_MULTIPLE
     threshold = THRESHOLD_WITH_BASELINE if rows.baseline_rows else THRESHOLD
+    times = raw.over(rows.baseline_rows)
     alone = np.where(times >= 1.0, times * threshold, 0.0)
-    return multiples, np.maximum(combine_views(multiples, weights), alone)
+    score = np.maximum(combine_views(multiples, weights), alone)
+    shifts = preparation.shifts()
+    for shift in shifts:
+        begin = slice(shift.first, shift.first + LEVEL_MEAN)
+        score[begin] = np.maximum(score[begin], threshold * shift.size / CHANGED)
+    return multiples, score, shifts
 
 
-def _views(rows: TableRows, frames: list[Frames]) -> tuple[ViewScores, _RawDistances]:
+def _views(
+    rows: TableRows, frames: list[Frames], preparation: Preparation
+) -> tuple[ViewScores, _RawDistances]:
     """Return the views of baseline and table (n,), and the raw distances from the level."""
     level, forecast = (WorstMetrics(len(rows.table.names)) for _ in range(2))
     raw = _RawDistances.of(len(rows.table.names))
     most = CAP if rows.baseline_rows else _COUNTED
     squares = [np.zeros(len(each.starts)) for each in frames]
-    for values in rows.blocks():
+    for block in rows.blocks():
+        values = preparation.prepared(block)
         off = _off_level(rows, values)
-        raw.add(off)
+        raw.add(off, _restless(values), rows.baseline_rows)
         level.add(centered_mean(np.minimum(off, most), LEVEL_MEAN))
         residual = Forecast(LAGS).fit(values, rows.since).residual(values, rows.since)
         forecast.add(centered_mean(np.minimum(residual, most), FORECAST_MEAN))
@@ -101,29 +131,62 @@ def _views(rows: TableRows, frames: list[Frames]) -> tuple[ViewScores, _RawDista
 
 @dataclass(frozen=True)
 class _RawDistances:
-    """Uncapped distances from the level, over some samples and for each sample alone."""
+    """Uncapped distances from the level, of which some are certainly abnormal.
 
-    lasting: WorstMetrics
+    They are means over some samples, single samples, and multiples of what two metrics reach.
+    """
+
+    smooth: WorstMetrics
     single: WorstMetrics
+    several: WorstMetrics
 
     @classmethod
     def of(cls, metrics: int) -> Self:
         # a sample with one abnormal metric may be a reading error
-        return cls(WorstMetrics(metrics), WorstMetrics(metrics, least=_SEVERAL))
+        return cls(
+            WorstMetrics(metrics),
+            WorstMetrics(metrics, least=_SEVERAL),
+            WorstMetrics(metrics, top=_SEVERAL),
+        )
 
-    def add(self, off: Floats) -> None:
-        """Add a block's distances (n, m)."""
-        self.lasting.add(centered_mean(off, LEVEL_MEAN))
+    def add(self, off: Floats, restless: Bools, before: int) -> None:
+        """Add a block's distances (n, m); ``restless`` (m,) are metrics with noise of their own."""
+        self.smooth.add(centered_mean(off, LEVEL_MEAN))
         self.single.add(off)
+        alone = _over_most(off, before, _LEAST_OUT) / _CERTAIN_MULTIPLE
+        sustained = _over_most(lasting(off), before, _LEAST_SUSTAINED) / _SUSTAINED_MULTIPLE
+        self.several.add(np.where(restless, np.maximum(alone, sustained), 0.0))
 
     def over(self, before: int) -> Floats:
-        """Return for the table's samples the larger multiple of the normal level."""
-        lasting = _multiples(self.lasting.mean(), before)
+        """Return the table's samples as multiples of what is certainly abnormal."""
+        smooth = _multiples(self.smooth.mean(), before) / _CERTAIN_MULTIPLE
+        several = np.maximum(smooth, _exceptional(self.several.lowest()[before:]))
         if not self.single.several:
-            return lasting
-        single = self.single.mean()
-        mostly = float(np.quantile(single[:before] if before else single, _MOSTLY))
-        return np.maximum(lasting, single[before:] / max(mostly, _LEAST_OUT))
+            return several
+        single = _over_most(self.single.mean()[:, None], before, _LEAST_OUT)[before:, 0]
+        return np.maximum(several, single / _CERTAIN_MULTIPLE)
+
+
+def _exceptional(multiples: Floats) -> Floats:
+    """Return multiples (n,) less those that are exceeded again and again, and so are no exception.
+
+    They count over the peak of the fourth highest stretch.
+    """
+    spans = spans_of(multiples >= 1.0, _APART)
+    peaks = sorted((float(multiples[first:end].max()) for first, end in spans), reverse=True)
+    return multiples / peaks[_EXCEPTIONS] if len(peaks) > _EXCEPTIONS else multiples
+
+
+def _over_most(off: Floats, before: int, least: float) -> Floats:
+    """Return distances (n, m) as multiples of what most samples of each metric stay below."""
+    mostly = quantiles(thinned(off[:before] if before else off), (_MOSTLY,))[0]
+    return np.asarray(off / np.maximum(mostly, least))
+
+
+def _restless(values: Floats) -> Bools:
+    """Return which metrics (m,) have noise of their own instead of resting most of the time."""
+    free = robust_scale(values, floor=np.zeros(values.shape[1]))
+    return np.asarray(free.spread >= _RESTLESS * least_spread(values))
 
 
 def _weight(frames: Frames, metrics: int) -> float:

@@ -6,7 +6,8 @@ distance of the last windows of two sizes.  Levels follow the history closely.  
 distances are learned again only when the history has doubled, and so is the normal level of each
 view, from samples that its models had not used: if they were learned every day, a fault would
 become part of what is normal.  A metric that deviates far on a normal day of this history is no
-news when it does so again, and its distance counts for less.
+news when it does so again, and its distance counts for less.  Events that continue a train that
+recurs by the clock are removed from the values first.
 
 The threshold is a fixed multiple of the normal level.  A generalized Pareto tail fitted to the
 healthy scores (SPOT, Siffer et al., KDD 2017) was measured as an alternative: at equal recall it
@@ -23,8 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reveal_analyzer.arrays import Floats
+from reveal_analyzer.tables.scoring.event_trains import Clock
 from reveal_analyzer.tables.scoring.forecast import Forecast
 from reveal_analyzer.tables.scoring.frames import Frames, shape_features, window_features
+from reveal_analyzer.tables.scoring.recurring import RecurringEvents
 from reveal_analyzer.tables.scoring.rows import TableRows
 from reveal_analyzer.tables.scoring.scales import CAP, least_spread, median, robust_scale
 from reveal_analyzer.tables.scoring.season import learn_level
@@ -47,7 +50,7 @@ _DAILY_SPREADS = 10.0  # a metric counts less by how far a normal day exceeds th
 
 _FRAMES = ((10, 5), (30, 5))
 _DISTANCES = ("Level", "Day", "Forecast")
-_MEAN = 3  # samples
+MEAN = 3  # samples: a score shows an event at most two samples later
 _HOLD = 30  # newest samples that are no reference yet: a fault must not suppress itself
 _LEAST_WARM_UP = 120  # samples
 _MOST_WARM_UP = 1_440
@@ -103,10 +106,11 @@ def judge(rows: TableRows, settings: SampleSettings) -> tuple[ViewScores, Floats
     frames = [Frames(size, stride, rows.since, to_end=False) for size, stride in sizes]
     worst = {name: WorstMetrics(len(rows.table.names)) for name in _DISTANCES}
     squares = [np.zeros(len(each.starts)) for each in frames]
+    clock = Clock.of(rows.times, rows.since, rows.table.period_ns)
     for values in rows.blocks():
-        block = _Block(rows, values, schedule)
+        block = _Block(rows, _without_recurring(values, schedule, clock), schedule)
         for name, distances in block.distances().items():
-            worst[name].add(trailing_mean(distances, _MEAN))
+            worst[name].add(trailing_mean(distances, MEAN))
         for index, each in enumerate(frames):
             squares[index] += block.squares(each)
     parts = {name: each.mean() for name, each in worst.items()}
@@ -115,6 +119,17 @@ def judge(rows: TableRows, settings: SampleSettings) -> tuple[ViewScores, Floats
     own = slice(rows.baseline_rows, None)
     multiples = {name: _multiples(values, schedule)[own] for name, values in parts.items()}
     return multiples, combine_views(multiples, _WEIGHTS)
+
+
+def _without_recurring(values: Floats, schedule: LearningSchedule, clock: Clock) -> Floats:
+    """Return values (n, m) without the events that recur in the epochs before each of them."""
+    first = schedule.judged
+    known = clock.until(first)
+    out = [RecurringEvents.learn(values[:first], known).removed(values[:first], known)]
+    for first, end in pairwise(schedule.epochs[1:]):
+        learned = RecurringEvents.learn(values[:first], clock.until(first))
+        out.append(learned.continued(values[:end], clock.until(end), first)[first:])
+    return np.concatenate(out)
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reveal_analyzer.arrays import Floats
+from reveal_analyzer.arrays import Floats, Indices
 from reveal_analyzer.tables.scoring.forecast import Forecast
+from reveal_analyzer.tables.scoring.metric_rank import MetricRank
 from reveal_analyzer.tables.scoring.offline import FORECAST_MEAN, LAGS, LEAST_ROWS, LEVEL_MEAN
+from reveal_analyzer.tables.scoring.preparation import Preparation
 from reveal_analyzer.tables.scoring.rows import TableRows
 from reveal_analyzer.tables.scoring.scales import mean, median, plain_scale, thinned
 from reveal_analyzer.tables.scoring.smooth import centered_mean
@@ -22,26 +24,6 @@ from reveal_analyzer.tables.scoring.smooth import centered_mean
 Span = tuple[int, int]
 
 _LEAST = 0.1  # spreads: below, neither distance says anything
-
-
-@dataclass(frozen=True, slots=True)
-class MetricRank:
-    """How abnormal a metric was in a span.
-
-    ``score`` is in spreads; ``feature`` is ``mean`` if the level was more abnormal than the step to
-    it, else ``mean_abs_change``.  ``value`` is the metric's level where it was most abnormal,
-    ``baseline`` its median in the reference, both in its own unit, NaN if never known.
-    """
-
-    name: str
-    feature: str
-    score: float
-    value: float
-    baseline: float
-
-    @property
-    def direction(self) -> str:
-        return "up" if self.value > self.baseline else "down"
 
 
 @dataclass(frozen=True)
@@ -52,6 +34,7 @@ class _SpanScores:
     forecast: Floats
     value: Floats
     baseline: Floats
+    first: Indices
 
 
 def rank_spans(rows: TableRows, spans: Sequence[Span]) -> list[list[MetricRank]]:
@@ -63,22 +46,33 @@ def rank_spans(rows: TableRows, spans: Sequence[Span]) -> list[list[MetricRank]]
         if not 0 <= first < end <= len(rows.table):
             raise ValueError(f"no samples {first} to {end} in a table of {len(rows.table)}")
     found: list[list[_SpanScores]] = [[] for _ in spans]
+    preparation = Preparation(rows)
     for values in rows.blocks():
-        level, forecast = _distances(rows, values)
-        baseline = np.where(np.isnan(values).all(0), np.nan, median(thinned(values)))
+        prepared = preparation.prepared(values)
+        distances = _Distances.of(rows, prepared)
+        normal = _normal(values, prepared)
         for index, (first, end) in enumerate(spans):
             span = slice(rows.baseline_rows + first, rows.baseline_rows + end)
-            found[index].append(_in_span(values, level, forecast, baseline, span))
-    return [_ranking(rows.table.names, each) for each in found]
+            found[index].append(_in_span(values, distances, normal, span))
+    return [_ranking(rows, each) for each in found]
 
 
-def _distances(rows: TableRows, values: Floats) -> tuple[Floats, Floats]:
-    """Return distances (n, m) from the mean and from the forecast, smoothed."""
-    level = centered_mean(_off_level(values, rows.baseline_rows), LEVEL_MEAN)
-    if len(rows) < LEAST_ROWS:
-        return level, level  # too short to forecast anything
-    residual = Forecast(LAGS).fit(values, rows.since).residual(values, rows.since)
-    return level, centered_mean(residual, FORECAST_MEAN)
+@dataclass(frozen=True)
+class _Distances:
+    """Distances (n, m) from the mean, and those from mean and forecast smoothed."""
+
+    off: Floats
+    level: Floats
+    forecast: Floats
+
+    @classmethod
+    def of(cls, rows: TableRows, values: Floats) -> _Distances:
+        off = _off_level(values, rows.baseline_rows)
+        level = centered_mean(off, LEVEL_MEAN)
+        if len(rows) < LEAST_ROWS:
+            return cls(off, level, level)  # too short to forecast anything
+        residual = Forecast(LAGS).fit(values, rows.since).residual(values, rows.since)
+        return cls(off, level, centered_mean(residual, FORECAST_MEAN))
 
 
 def _off_level(values: Floats, before: int) -> Floats:
@@ -94,33 +88,52 @@ def _off_level(values: Floats, before: int) -> Floats:
     return 0.8 * own + 0.2 * healthy
 
 
-def _in_span(
-    values: Floats, level: Floats, forecast: Floats, baseline: Floats, span: slice
-) -> _SpanScores:
+def _normal(values: Floats, prepared: Floats) -> Floats:
+    """Return the normal value of each sample, (n, m) or (1, m); NaN for metrics never known.
+
+    Where the values were prepared, it is what they would be if nothing was abnormal.
+    """
+    unknown = np.isnan(values).all(0)
+    if prepared is values:
+        return np.where(unknown, np.nan, median(thinned(values)))[None]
+    same = values == prepared
+    own = values - (prepared - median(thinned(prepared)))
+    return np.where(unknown, np.nan, np.where(same, median(thinned(values)), own))
+
+
+def _in_span(values: Floats, distances: _Distances, normal: Floats, span: slice) -> _SpanScores:
+    level, forecast = distances.level, distances.forecast
     peak = span.start + level[span].argmax(0)
     around = peak + np.arange(-(LEVEL_MEAN // 2), LEVEL_MEAN // 2 + 1)[:, None]
-    near = np.take_along_axis(values, np.clip(around, span.start, span.stop - 1), axis=0)
-    value = np.where(np.isnan(near).all(0), np.nan, mean(near))
-    return _SpanScores(level[span].max(0), forecast[span].max(0), value, baseline)
+    rows = np.clip(around, span.start, span.stop - 1)
+    near, off = (np.take_along_axis(each, rows, axis=0) for each in (values, distances.off))
+    # samples beside a short excursion would hide its value
+    abnormal = off >= 0.5 * off.max(0)
+    value = np.where(np.isnan(near).all(0), np.nan, mean(np.where(abnormal, near, np.nan)))
+    first = np.take_along_axis(rows, abnormal.argmax(0)[None], axis=0)[0]
+    expected = np.take_along_axis(np.broadcast_to(normal, values.shape), first[None], axis=0)[0]
+    return _SpanScores(level[span].max(0), forecast[span].max(0), value, expected, first)
 
 
-def _ranking(names: Sequence[str], found: Sequence[_SpanScores]) -> list[MetricRank]:
+def _ranking(rows: TableRows, found: Sequence[_SpanScores]) -> list[MetricRank]:
     if not found:
         return []
     level = np.concatenate([each.level for each in found])
     forecast = np.concatenate([each.forecast for each in found])
     value = np.concatenate([each.value for each in found])
     baseline = np.concatenate([each.baseline for each in found])
+    first = np.concatenate([each.first for each in found]) - rows.baseline_rows
     score = np.sqrt(np.maximum(level, _LEAST) * np.maximum(forecast, _LEAST))
     score[np.maximum(level, forecast) < _LEAST] = 0.0
     order = np.argsort(-score, kind="stable").tolist()
     return [
         MetricRank(
-            name=names[metric],
+            name=rows.table.names[metric],
             feature="mean" if level[metric] >= forecast[metric] else "mean_abs_change",
             score=float(score[metric]),
             value=float(value[metric]),
             baseline=float(baseline[metric]),
+            first=int(first[metric]),
         )
         for metric in order
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from reveal_analyzer.arrays import Bools, Floats, Ints
 from reveal_analyzer.tables.scoring.table import Table
+
+Progress = Callable[[float], None]  # called with the share that is done
 
 METRICS = 128  # metrics per block; the matrices of a block grow with their square
 
@@ -24,10 +26,12 @@ class TableRows:
     """The rows of a baseline, if there is one, followed by those of the table that is scored.
 
     The metrics are the table's; a metric that the baseline does not have is missing there.
+    ``progress`` is called before each block.
     """
 
     table: Table
     baseline: Table | None = None
+    progress: Progress | None = None
 
     @property
     def baseline_rows(self) -> int:
@@ -59,6 +63,8 @@ class TableRows:
         """Yield values (n, few metrics) of neighboring metrics; infinite values are missing."""
         width = max(1, min(METRICS, _CELLS // max(1, len(self))))
         for first in range(0, len(self.table.names), width):
+            if self.progress:
+                self.progress(first / len(self.table.names))
             chosen = slice(first, first + width)
             values = self.table.values[:, chosen]
             if self.baseline:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +17,7 @@ _ROUNDING = 1e-9  # of the value: a smaller step is rounding
 _SIZE = 1e6  # spreads: their fourth powers fit into single precision
 _ROWS = 20_000  # rows; more are thinned for a quantile
 _OUTER = 0.001  # share on either side that is not part of the range
-_MAD = 1.4826  # median absolute deviation of a normal distribution as its standard deviation
+MAD = 1.4826  # median absolute deviation of a normal distribution as its standard deviation
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ def robust_scale(values: Floats, floor: Floats | None = None) -> Scale:
     """Return median and scaled median absolute deviation of (n, m), at least ``floor``."""
     few = thinned(values)
     center = median(few)
-    spread = _MAD * median(np.abs(few - center))
+    spread = MAD * median(np.abs(few - center))
     return Scale(center, np.maximum(spread, least_spread(values) if floor is None else floor))
 
 
@@ -80,6 +81,13 @@ def median(values: Floats) -> Floats:
     ordered, count = _ordered(values)
     below, above = _take(ordered, np.maximum(count - 1, 0) // 2), _take(ordered, count // 2)
     return np.where(count > 0, 0.5 * below + 0.5 * above, 0.0)
+
+
+def quantiles(values: Floats, shares: Sequence[float]) -> Floats:
+    """Return quantiles of the known values of each metric (shares, m); 0 if none is known."""
+    ordered, count = _ordered(values)
+    found = np.stack([_quantile(ordered, count, share) for share in shares])
+    return np.where(count > 0, found, 0.0)
 
 
 def mean(values: Floats) -> Floats:

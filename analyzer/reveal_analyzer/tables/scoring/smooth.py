@@ -27,16 +27,29 @@ def trailing_mean(values: Floats, width: int) -> Floats:
     return total / counts.reshape((-1,) + (1,) * (values.ndim - 1))
 
 
-class WorstMetrics:
-    """Mean of the largest metrics of each sample, collected from blocks of ``metrics`` in all.
+def lasting(values: Floats) -> Floats:
+    """Return the value that three samples in a row reach, for each of the three, along axis 0."""
+    reached = values.copy()
+    np.minimum(reached[1:], values[:-1], out=reached[1:])
+    np.minimum(reached[:-1], values[1:], out=reached[:-1])
+    if len(values):
+        reached[0] = reached[-1] = -np.inf  # a row at the end has a single neighbor
+    out = reached.copy()
+    np.maximum(out[1:], reached[:-1], out=out[1:])
+    np.maximum(out[:-1], reached[1:], out=out[:-1])
+    return np.maximum(out, 0.0)
 
-    Five metrics, or a quarter of a small table, as among six metrics the mean of five hides any
-    one.  ``least`` requires more than that quarter; ``several`` is whether the table has so many
-    metrics.
+
+class WorstMetrics:
+    """The largest metrics of each sample, collected from blocks of ``metrics`` in all.
+
+    They are ``top``; by default five, or a quarter of a small table, as among six metrics the mean
+    of five hides any one.  ``least`` requires more than that quarter; ``several`` is whether the
+    table has so many metrics.
     """
 
-    def __init__(self, metrics: int, least: int = 1) -> None:
-        self._top = min(TOP, max(least, -(-metrics // 4)))
+    def __init__(self, metrics: int, least: int = 1, top: int | None = None) -> None:
+        self._top = top or min(TOP, max(least, -(-metrics // 4)))
         self.several = metrics >= least
         self._worst: Floats | None = None
 
@@ -50,10 +63,18 @@ class WorstMetrics:
 
     def mean(self) -> Floats:
         """Return the mean (n,) of the worst metrics so far."""
+        return np.asarray(self._ordered().mean(1))
+
+    def lowest(self) -> Floats:
+        """Return what each of the worst metrics so far reaches (n,); 0 with fewer metrics."""
+        ordered = self._ordered()
+        return ordered[:, 0] if ordered.shape[1] == self._top else np.zeros(len(ordered))
+
+    def _ordered(self) -> Floats:
+        """Return the worst metrics in order, so that a sum does not depend on the blocks."""
         if self._worst is None:
             raise ValueError("there is no metric to pool")
-        # sorted, so that the sum does not depend on the blocks
-        return np.asarray(np.sort(self._worst, axis=1).mean(1))
+        return np.sort(self._worst, axis=1)
 
 
 def _sum_of(parts: list[Floats]) -> Floats:

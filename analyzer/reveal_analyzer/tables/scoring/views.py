@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reveal_analyzer.arrays import Bools, Floats
+from reveal_analyzer.arrays import Floats
 from reveal_analyzer.detectors.mahalanobis import Mahalanobis
 
 ViewScores = dict[str, Floats]  # by name of the view, its value of each sample (n,)
@@ -53,17 +53,3 @@ def squared_distances(learned: Mahalanobis, features: NDArray[Any]) -> Floats:
 def window_name(size: int) -> str:
     """Return the name of the view of windows of a size: ``Windows30``."""
     return f"Windows{size}"
-
-
-def spans_of(flags: Bools, gap: int) -> list[tuple[int, int]]:
-    """Return spans (first, end) of flagged samples, end excluded.
-
-    Spans at most ``gap`` samples apart are joined.
-    """
-    edges = np.diff(np.concatenate([[False], flags, [False]]).astype(np.int8))
-    firsts, ends = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)
-    if not firsts.size:
-        return []
-    begins = np.append(True, firsts[1:] - (ends[:-1] - 1) > gap)
-    closes = np.append(begins[1:], True)
-    return list(zip(firsts[begins].tolist(), ends[closes].tolist(), strict=True))

@@ -21,8 +21,9 @@ from reveal_analyzer.tables.scoring.scales import (
 )
 from reveal_analyzer.tables.scoring.season import learn_level
 from reveal_analyzer.tables.scoring.smooth import TOP, WorstMetrics, centered_mean, trailing_mean
+from reveal_analyzer.tables.scoring.spans import spans_of
 from reveal_analyzer.tables.scoring.table import Table
-from reveal_analyzer.tables.scoring.views import combine_views, normal_level, spans_of
+from reveal_analyzer.tables.scoring.views import combine_views, normal_level
 from reveal_contract.time_units import NS_PER_DAY
 from support.property_tests import examples
 

@@ -1,0 +1,41 @@
+"""Values as they are scored and ranked: without what is a job's own, and without lasting changes.
+
+A profile of days with sharp edges is subtracted (``season``), events that recur by the clock are
+removed (``recurring``), and a level that changes and stays is moved back (``level_shifts``); the
+change itself is reported once.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from reveal_analyzer.arrays import Floats
+from reveal_analyzer.tables.scoring.event_trains import Clock
+from reveal_analyzer.tables.scoring.level_shifts import LevelShift, ShiftFinder
+from reveal_analyzer.tables.scoring.recurring import RecurringEvents
+from reveal_analyzer.tables.scoring.rows import TableRows
+from reveal_analyzer.tables.scoring.season import Flattened
+
+
+class Preparation:
+    """Prepares the blocks of a table, in their order."""
+
+    def __init__(self, rows: TableRows) -> None:
+        self._names = rows.table.names
+        self._times, self._period_ns = rows.times, rows.table.period_ns
+        self._clock = Clock.of(rows.times, rows.since, rows.table.period_ns)
+        # beside a baseline a level that changes is abnormal, and is compared with it
+        self._shifts = None if rows.baseline_rows else ShiftFinder(len(rows))
+
+    def prepared(self, values: Floats) -> Floats:
+        """Return the values (n, m) of the next block as they are scored."""
+        flat = Flattened.of(self._times, values, self._period_ns)
+        own = RecurringEvents.learn(flat.values, self._clock).removed(flat.values, self._clock)
+        if own is not flat.values or flat.edges.any():
+            # a smooth profile is left to the views that know it
+            values = np.where(flat.edges, own, values + (own - flat.values))
+        return self._shifts.settled(values) if self._shifts else values
+
+    def shifts(self) -> list[LevelShift]:
+        """Return the lasting changes of level in the blocks so far."""
+        return self._shifts.shifts(self._names) if self._shifts else []
