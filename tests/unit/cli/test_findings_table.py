@@ -88,3 +88,14 @@ def test_the_claim_is_followed_by_the_slowdown_of_the_job() -> None:
 def test_a_claim_that_states_the_slowdown_is_printed_alone() -> None:
     claim = "Steps of /train take 1.57 s -> 1.72 s: 9.1 % slower since 22:13:20Z; cause not seen"
     assert words(table(replace(scan_finding(claim), impact=IMPACT))).count("9.1") == 1
+
+
+@pytest.mark.parametrize(
+    ("sample_s", "length"), [(300.0, "for 5m00s"), (0.01, "for 0.01s"), (0.0, "for 1s")]
+)
+def test_a_finding_of_a_single_sample_lasts_as_long_as_the_sample(
+    sample_s: float, length: str
+) -> None:
+    single = replace(scan_finding(), last_observed_ns=ONSET_NS, first_observed_ns=ONSET_NS)
+    text = plain_text(FindingsTable([single], sample_s=sample_s), width=120)
+    assert length in words(text)

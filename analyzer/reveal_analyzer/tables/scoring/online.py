@@ -54,6 +54,7 @@ MEAN = 3  # samples: a score shows an event at most two samples later
 _HOLD = 30  # newest samples that are no reference yet: a fault must not suppress itself
 _LEAST_WARM_UP = 120  # samples
 _MOST_WARM_UP = 1_440
+_MOST_PERIOD = 0.5  # days: of events that are removed
 _GROWTH = 0.05  # growth of the history after which levels are learned again
 
 
@@ -125,11 +126,16 @@ def _without_recurring(values: Floats, schedule: LearningSchedule, clock: Clock)
     """Return values (n, m) without the events that recur in the epochs before each of them."""
     first = schedule.judged
     known = clock.until(first)
-    out = [RecurringEvents.learn(values[:first], known).removed(values[:first], known)]
+    out = [_learned(values[:first], known).removed(values[:first], known)]
     for first, end in pairwise(schedule.epochs[1:]):
-        learned = RecurringEvents.learn(values[:first], clock.until(first))
+        learned = _learned(values[:first], clock.until(first))
         out.append(learned.continued(values[:end], clock.until(end), first)[first:])
     return np.concatenate(out)
+
+
+def _learned(values: Floats, clock: Clock) -> RecurringEvents:
+    """Return the events that recur within the day; those of each day have levels of their own."""
+    return RecurringEvents.learn(values, clock).within(_MOST_PERIOD * clock.day)
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,11 @@ class RecurringEvents:
                     found += [_MetricTrain(metric, sign, train) for train in some]
         return cls(scale, tuple(found))
 
+    def within(self, period: float) -> RecurringEvents:
+        """Return the trains of at most a period."""
+        found = tuple(each for each in self.found if each.train.period <= period)
+        return RecurringEvents(self.scale, found)
+
     def removed(self, values: Floats, clock: Clock) -> Floats:
         """Return the values (n, m) that the trains were found in without their events."""
         if not self.found:

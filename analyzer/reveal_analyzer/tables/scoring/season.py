@@ -108,7 +108,9 @@ def learn_level(
     # a day of two samples has no profile
     if day < 4 or len(values) < _LEAST_DAYS * day:
         return NormalLevel(plain, np.zeros(values.shape[1], np.bool_), None, plain)
-    profile = _learn_profile(times, values, min(day, _MOST_SLOTS), len(values) / (7 * day))
+    # two weeks of history are too few for a profile of the week that is learned again
+    weeks = 0.0 if newest else len(values) / (7 * day)
+    profile = _learn_profile(times, values, min(day, _MOST_SLOTS), weeks)
     residuals = profile.off(times, values)
     daily = deviation(residuals) < _EARNED * deviation(values)
     return NormalLevel(plain, daily, profile, robust_scale(residuals, floor))
