@@ -97,5 +97,5 @@ def test_a_finding_of_a_single_sample_lasts_as_long_as_the_sample(
     sample_s: float, length: str
 ) -> None:
     single = replace(scan_finding(), last_observed_ns=ONSET_NS, first_observed_ns=ONSET_NS)
-    text = plain_text(FindingsTable([single], sample_s=sample_s), width=120)
+    text = plain_text(FindingsTable([single], sample_s=sample_s), width=90)  # a list of fields
     assert length in words(text)

@@ -117,8 +117,8 @@ def learn_level(
 
 
 def _learn_profile(times: Ints, values: Floats, count: int, weeks: float) -> Profile:
-    daily = _bands(_slots(times, count), values, count)
-    alike = Profile(*(np.concatenate([each, each]) for each in daily), 0)
+    low, high = _bands(_slots(times, count), values, count)
+    alike = Profile(np.concatenate([low, low]), np.concatenate([high, high]), 0)
     if weeks < _LEAST_WEEKS:
         return alike
     residuals = alike.off(times, values)
@@ -128,7 +128,8 @@ def _learn_profile(times: Ints, values: Floats, count: int, weeks: float) -> Pro
         _bands(_slots(times[chosen], count), values[chosen], count)
         for chosen in (~resting, resting)
     ]
-    weekly = Profile(*(np.concatenate(each) for each in zip(*kinds, strict=True)), rest)
+    lows, highs = (np.concatenate(each) for each in zip(*kinds, strict=True))
+    weekly = Profile(lows, highs, rest)
     better = deviation(weekly.off(times, values)) < _EARNED * deviation(residuals)
     low = np.where(better, weekly.low, alike.low)
     return Profile(low, np.where(better, weekly.high, alike.high), rest)
