@@ -21,6 +21,10 @@ _T = TypeVar("_T")
 
 FOREVER = math.inf
 OFFLINE = "offline"
+# how a table is read; recordings need none of them
+TABLE_FLAGS = (
+    "time", "period", "entity", "value", "format", "day-first", "month-first", "excel-dates",
+)  # fmt: skip
 _MODE_ALIASES = {"report": OFFLINE}  # its name until version 0.1
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s?)?\Z", re.ASCII)
 _TIME = re.compile(
@@ -160,7 +164,7 @@ def add_host(parser: argparse.ArgumentParser) -> None:
 
 
 def add_table(parser: argparse.ArgumentParser) -> None:
-    """Add the flags that say how the times of a table are read."""
+    """Add the flags that say how a table is read."""
     group = parser.add_argument_group("tables")
     group.add_argument(
         "--time", metavar="COLUMN",
@@ -169,6 +173,28 @@ def add_table(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--period", metavar="TIME", type=nanoseconds,
         help="time between two rows of a table that has no times, such as 100ms (default 1s)",
+    )  # fmt: skip
+    group.add_argument(
+        "--entity", metavar="COLUMN", action="append", default=[],
+        help="a column that says which host, device or series a row is about; can be given several"
+        " times (default: detected)",
+    )  # fmt: skip
+    group.add_argument(
+        "--value", metavar="COLUMN", action="append", default=[],
+        help="a column to judge, and no others; can be given several times (default: all columns"
+        " of numbers)",
+    )  # fmt: skip
+    group.add_argument(
+        "--format", metavar="NAME", default="",
+        help="the tool that has written the table, such as sadf or nvidia-smi (default: detected);"
+        " docs/reference/table-formats.md lists them",
+    )  # fmt: skip
+    order = group.add_mutually_exclusive_group()
+    order.add_argument("--day-first", action="store_true", help="05/06/2026 is the 5th of June")
+    order.add_argument("--month-first", action="store_true", help="05/06/2026 is the 6th of May")
+    group.add_argument(
+        "--excel-dates", action="store_true",
+        help="times are days since 1900, as spreadsheets number them",
     )  # fmt: skip
 
 

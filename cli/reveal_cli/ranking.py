@@ -135,7 +135,7 @@ def _table(arguments: argparse.Namespace) -> _Input:
     return _Input(
         nodes=table_analysis.with_baselines(data, arguments.baseline, arguments),
         metric=lambda node, row: _metric(node, row, row.name, row.feature, subsystem_of(row.name)),
-        times=TimeRange(int(times[0]), int(times[-1]), clock.zone, clock.absolute),
+        times=TimeRange(int(times[0]), int(times[-1]), clock.zone, clock.has_time_of_day),
         format_time=rfc3339 if clock.absolute else clock.show,
         warnings=[f"{arguments.input}: {note}" for note in data.notes],
     )

@@ -16,7 +16,7 @@ from reveal_cli.collector_state import missing_sources, no_ledger
 from reveal_cli.configuration_hints import ConfigurationHints
 from reveal_cli.errors import USAGE, CliError
 from reveal_cli.lost_time_text import ByNode, node_rows
-from reveal_cli.options import OFFLINE, Length, analyzer_settings
+from reveal_cli.options import OFFLINE, TABLE_FLAGS, Length, analyzer_settings
 from reveal_cli.recordings import Slices
 from reveal_cli.replay import Replay, judge_whole, replay
 from reveal_cli.scores_csv import LiveScores
@@ -105,8 +105,8 @@ def _selection(arguments: argparse.Namespace) -> AppliedSelection:
 
 def refuse_table_flags(arguments: argparse.Namespace) -> None:
     """Raise ``CliError`` for flags that say how a table is read."""
-    for flag in ("time", "period"):
-        if getattr(arguments, flag) is not None:
+    for flag in TABLE_FLAGS:
+        if getattr(arguments, flag.replace("-", "_")) not in (None, "", False, []):
             raise CliError(f"--{flag} is for tables: a recording has times of its own", USAGE)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC
@@ -14,8 +15,10 @@ from rich.console import RenderableType
 
 from reveal_analyzer.tables.findings import ScoredTable
 from reveal_analyzer.tables.findings import findings as findings_of
+from reveal_analyzer.tables.ingest.formats import format_names
 from reveal_analyzer.tables.ingest.open import FileKind, TableFileError
 from reveal_analyzer.tables.ingest.reader import Dataset, NodeTable, ReadOptions, read
+from reveal_analyzer.tables.ingest.time_texts import DayOrder
 from reveal_analyzer.tables.scoring.api import (
     SampleSettings,
     Table,
@@ -24,7 +27,7 @@ from reveal_analyzer.tables.scoring.api import (
     score,
 )
 from reveal_analyzer.tables.scoring.online import warm_up_rows
-from reveal_cli import scores_csv
+from reveal_cli import scores_csv, table_understanding
 from reveal_cli.analysis import Analysis, file_kind
 from reveal_cli.errors import USAGE, CliError
 from reveal_cli.findings_table import FindingsTable
@@ -43,11 +46,27 @@ def load(
 
     ``counters`` are the metrics to convert to rates (``None``: detect them).
     """
-    options = ReadOptions(arguments.time or "", arguments.period or 0, counters=counters)
+    order = DayOrder.DAY_FIRST if arguments.day_first else DayOrder.NONE
+    options = ReadOptions(
+        arguments.time or "",
+        arguments.period or 0,
+        counters=counters,
+        entities=tuple(arguments.entity),
+        values=tuple(arguments.value),
+        order=DayOrder.MONTH_FIRST if arguments.month_first else order,
+        excel=arguments.excel_dates,
+        format=_known_format(arguments.format),
+    )
     try:
         return read(path, options)
     except TableFileError as error:
         raise CliError(str(error)) from None
+
+
+def _known_format(name: str) -> str:
+    if name and name not in format_names():
+        raise CliError(f"--format {name} is not known: {', '.join(format_names())}", USAGE)
+    return name
 
 
 @dataclass(frozen=True)
@@ -88,6 +107,13 @@ def analyze(path: Path, arguments: argparse.Namespace) -> Analysis:
     """Score a table and return its findings."""
     with TableProgress(path.name) as progress:
         data = load(path, arguments)
+        if arguments.dry_run:
+            return Analysis(
+                findings=[],
+                blocks=lambda: list(table_understanding.blocks(data)),
+                scores=partial(iter, ()),
+            )
+        print(f"reveal: {path}: {table_understanding.in_a_line(data)}", file=sys.stderr)
         nodes = with_baselines(data, arguments.baseline, arguments)
         cases = [_case(node, path, arguments, progress) for node in nodes]
         progress.step("ranking")
@@ -132,7 +158,7 @@ def _blocks(
             title = [f"{node}:"] if len(findings) > 1 else []
             # as the file has them, and ``explain --span`` takes them
             zone, period_s = data.clock.zone or UTC, data.nodes[0].table.period_ns / 1e9
-            rows = FindingsTable(some, zone, not data.clock.absolute, period_s)
+            rows = FindingsTable(some, zone, not data.clock.has_time_of_day, period_s)
             blocks += [*title, rows, ""]
     return [*blocks, _verdict(data, cases, sum(map(len, findings.values())))]
 
@@ -142,7 +168,7 @@ def _verdict(data: Dataset, cases: Sequence[ScoredTable], count: int) -> str:
     seconds = (int(table.times_ns[-1]) - int(table.times_ns[0]) + table.period_ns) / 1e9
     metrics = sum(len(part.table.names) for part in data.nodes)
     nodes = f" of {len(data.nodes)} nodes" if len(data.nodes) > 1 else ""
-    extent = f"{len(data.rows)} samples of {metrics} metrics{nodes}"
+    extent = f"{len(table)} samples of {metrics} metrics{nodes}"
     if len(table) > 1:
         extent += f", one every {table.period_ns / 1e9:g} s"
     if (learned := _learned(cases)) == len(table):

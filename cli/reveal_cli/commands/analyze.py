@@ -61,6 +61,11 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         help="a recording or table of a healthy time, from which the baseline is learned",
     )  # fmt: skip
     add_table(parser)
+    parser.add_argument(
+        "--dry-run", action="store_true",
+        help="only print what is understood of a table: rows, times, entities, columns, units, and"
+        " the first values",
+    )  # fmt: skip
     for name, default in (("window", "3s"), ("stride", "1s")):
         parser.add_argument(
             f"--{name}", metavar="LENGTH", type=length,
@@ -88,6 +93,8 @@ def _add_selection(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
     """Judge the files and print their findings."""
+    if arguments.dry_run and (arguments.json or arguments.scores or arguments.findings):
+        raise CliError("--dry-run judges nothing: it has no findings and no scores", USAGE)
     if arguments.scores and len(arguments.files) > 1:
         raise CliError("--scores takes one FILE: its rows are the samples of that file", USAGE)
     outputs = {
@@ -129,6 +136,8 @@ def _analyze(path: Path, arguments: argparse.Namespace) -> Analysis:
     from reveal_cli.analysis import FileKind, file_kind  # noqa: PLC0415 - needs an extra
 
     if file_kind(path) is FileKind.RECORDING:
+        if arguments.dry_run:
+            raise CliError(f"--dry-run is for tables: {path} is a recording", USAGE)
         from reveal_cli import recording_analysis  # noqa: PLC0415
 
         return recording_analysis.analyze(path, arguments)

@@ -14,9 +14,11 @@ from typing import BinaryIO
 import numpy as np
 import pandas as pd
 
-from reveal_analyzer.tables.ingest.head_lines import head_of
+from reveal_analyzer.arrays import Bools
+from reveal_analyzer.tables.ingest.formats import TableFormat
+from reveal_analyzer.tables.ingest.head_lines import Head
 from reveal_analyzer.tables.ingest.layout import MISSING, layout_of
-from reveal_analyzer.tables.ingest.number_texts import NumberMarks
+from reveal_analyzer.tables.ingest.number_texts import NumberMarks, numbers_if_all
 from reveal_analyzer.tables.ingest.open import TableFileError, open_text, readable_errors
 
 # values in a block of rows: 64 MB as numbers; the parser needs about five times that
@@ -27,10 +29,12 @@ _CHECKED = 3  # columns in which a repeated header is looked for
 class TextTable:
     """Rows of a text file, block by block; raises ``TableFileError`` if it is no table."""
 
-    def __init__(self, path: Path) -> None:
+    host = ""
+
+    def __init__(self, path: Path, head: Head, known: TableFormat | None = None) -> None:
         self.path = path
-        with open_text(path) as file:
-            self._layout = layout_of(path, head_of(path, file))
+        self._layout = layout_of(path, head, known)
+        self._skipped = re.compile(known.skipped) if known and known.skipped else None
         self._repeated = 0
 
     @property
@@ -42,7 +46,10 @@ class TextTable:
         """What was left out, and what was understood; complete after the last block."""
         notes = []
         if self._layout.skipped:
-            notes.append(f"skipped {_lines(self._layout.skipped)} above the header")
+            below = "header" if self._layout.header else "first row"
+            notes.append(f"skipped {_lines(self._layout.skipped)} above the {below}")
+        if self._layout.below:
+            notes.append(f"skipped {_lines(self._layout.below)} below the header")
         if not self._layout.header:
             notes.append(f"no header: its columns are called {self.names[0]} to {self.names[-1]}")
         if self._repeated:
@@ -109,31 +116,31 @@ class TextTable:
 
     def _without_headers(self, block: pd.DataFrame) -> pd.DataFrame:
         """Return the rows that do not repeat the header, as after a restart of what writes."""
+        repeats = self._repeats(block)
+        if not repeats.any():
+            return block
+        self._repeated += int(repeats.sum())
+        return block[~repeats].reset_index(drop=True).apply(numbers_if_all)
+
+    def _repeats(self, block: pd.DataFrame) -> Bools:
         header = self._layout.header
         texts = [
             index
             for index in range(block.shape[1])
             if not pd.api.types.is_numeric_dtype(block[index].dtype)
         ]
-        if not header or not texts:
-            return block
-        repeats = np.ones(len(block), np.bool_)
-        for index in texts[-_CHECKED:]:
+        compared = [index for index in texts if index < len(header)][-_CHECKED:]
+        repeats = np.full(len(block), bool(compared))
+        for index in compared:
             repeats &= (block[index].astype(str).str.strip() == header[index]).to_numpy()
-        if header[0].startswith("#") and texts[0] == 0:  # and so do its units
-            repeats |= block[0].astype(str).str.startswith("#").to_numpy()
-        if not repeats.any():
-            return block
-        self._repeated += int(repeats.sum())
-        return block[~repeats].reset_index(drop=True).apply(_numbers_if_all)
-
-
-def _numbers_if_all(column: pd.Series) -> pd.Series:
-    """Return a column as numbers, if all of its values are some."""
-    try:
-        return pd.to_numeric(column)
-    except (ValueError, TypeError):
-        return column
+        if 0 not in texts:
+            return repeats
+        first = block[0].astype(str)
+        if header and header[0].startswith("#"):  # and so do its units
+            repeats |= first.str.startswith("#").to_numpy()
+        if self._skipped is not None:
+            repeats |= first.str.match(self._skipped).to_numpy()
+        return repeats
 
 
 def _lines(count: int) -> str:

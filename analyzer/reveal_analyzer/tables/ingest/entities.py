@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -17,6 +19,7 @@ from numpy.typing import NDArray
 from reveal_analyzer.arrays import Indices, Ints
 
 _MOST = 512  # entities
+_MOST_PAIRED = 6  # columns of which two together may distinguish entities
 _SAMPLE = 4096  # rows whose labels are counted
 _FEWEST = 10  # rows with the time of another may be chance
 _SAME_TIME = 0.05  # of the rows have the time of another: several entities, or a clock too coarse
@@ -38,22 +41,28 @@ _DEVICE = re.compile(
 Labels = NDArray[np.object_]
 
 
+class Entity(NamedTuple):
+    """What a row is about: a host ("": that of the file), and what of it ("": the host itself)."""
+
+    host: str
+    label: str
+
+
 @dataclass(frozen=True, eq=False)
 class Entities:
-    """Which column distinguishes entities, their names, and the entity and sample of each row."""
+    """Which columns distinguish entities, what they are, and the entity and sample of each row."""
 
-    column: int
-    names: tuple[str, ...]
+    columns: tuple[int, ...]
+    members: tuple[Entity, ...]
     of_row: Indices
     sample: Indices
-    are_hosts: bool
 
 
 class RowLabels:
     """The values of the columns that may distinguish entities: text, or numbers so named."""
 
-    def __init__(self, names: Sequence[str]) -> None:
-        self._names = names
+    def __init__(self, names: Sequence[str], requested: Collection[int] = ()) -> None:
+        self._names, self._requested = names, requested
         self._values: dict[int, list[Labels]] = {}
         self._dropped: set[int] = set()
 
@@ -61,6 +70,9 @@ class RowLabels:
         """Add rows; ``times`` are the columns of times, which distinguish no entities."""
         for index in range(len(self._names)):
             if index in self._dropped or index in times:
+                continue
+            if index in self._requested:
+                self._values.setdefault(index, []).append(_as_texts(block[index]))
                 continue
             labels = _labels(block[index], self._names[index])
             if labels is None or len(set(labels[:_SAMPLE].tolist())) > _MOST:
@@ -79,15 +91,19 @@ def _labels(values: pd.Series, name: str) -> Labels | None:
     kinds = pd.api.types
     if not kinds.is_numeric_dtype(values.dtype):
         is_text = kinds.is_object_dtype(values.dtype) or kinds.is_string_dtype(values.dtype)
-        return (
-            np.asarray(values.astype(str).str.strip().to_numpy(), np.object_) if is_text else None
-        )
+        return _as_texts(values) if is_text else None
     if not suggests_entities(name) or kinds.is_bool_dtype(values.dtype):
         return None
     numbers = values.to_numpy(np.float64, na_value=np.nan)
-    if (numbers[np.isfinite(numbers)] % 1).any():
-        return None
-    texts = ["-" if np.isnan(number) else f"{number:.0f}" for number in numbers.tolist()]
+    return None if (numbers[np.isfinite(numbers)] % 1).any() else _as_texts(values)
+
+
+def _as_texts(values: pd.Series) -> Labels:
+    """Return values as texts, whole numbers without a point, missing ones as ``-``."""
+    if not pd.api.types.is_numeric_dtype(values.dtype):
+        return np.asarray(values.fillna("-").astype(str).str.strip().to_numpy(), np.object_)
+    numbers = values.to_numpy(np.float64, na_value=np.nan)
+    texts = ["-" if np.isnan(number) else f"{number:.15g}" for number in numbers.tolist()]
     return np.array(texts, np.object_)
 
 
@@ -102,26 +118,84 @@ def find_entities(
     """Return the entities of a table; None if each row is a sample of its own.
 
     ``labels`` are the values of columns that may distinguish them, as text.  Of several such
-    columns the one with a telling name counts, a host before a device.  ``numbered``: the times
-    are only the numbers of rows.
+    columns the one with a telling name counts, a host before a device; if none is enough, two of
+    them.  ``numbered``: the times are only the numbers of rows.
     """
     order = sorted(
         labels,
         key=lambda i: (not _HOST.match(names[i]), not _DEVICE.match(names[i]), i),
     )
     shared = repeats_times(times)
-    for index in order:
-        suggested = shared or suggests_entities(names[index])
+    pairs = combinations(order[:_MOST_PAIRED], 2) if shared else ()
+    for columns in (*((index,) for index in order), *pairs):
+        suggested = shared or suggests_entities(names[columns[0]])
         if not suggested and not numbered:
             continue
-        found, of_row = np.unique(labels[index].astype(str), return_inverse=True)
-        if not 2 <= len(found) <= min(_MOST, len(times) // 2):
+        members, of_row = _members(names, labels, columns)
+        if not 2 <= len(members) <= min(_MOST, len(times) // 2):
             continue
-        sample = _samples(times, of_row, len(found), _FILLED if suggested else _PERFECT)
+        sample = _samples(times, of_row, len(members), _FILLED if suggested else _PERFECT)
         if sample is not None:
-            hosts = bool(_HOST.match(names[index]))
-            return Entities(index, tuple(found.tolist()), of_row.astype(np.intp), sample, hosts)
+            return Entities(columns, members, of_row, sample)
     return None
+
+
+def entities_by(
+    names: Sequence[str],
+    labels: Mapping[int, Labels],
+    columns: Sequence[int],
+    times: Ints,
+    *,
+    numbered: bool,
+) -> Entities | None:
+    """Return the entities that these columns distinguish; None if there is only one, or none."""
+    chosen: tuple[int, ...] = ()
+    count = 1
+    for index in columns:  # a second name of the same device distinguishes nothing
+        more = len(_members(names, labels, (*chosen, index))[0])
+        chosen, count = ((*chosen, index), more) if more > count else (chosen, count)
+    if not chosen:
+        return None
+    members, of_row = _members(names, labels, chosen)
+    if numbered:
+        sample: Indices | None = _by_repetition(of_row)
+    else:
+        sample = _samples(times, of_row, len(members), 0.0)
+    if sample is None:
+        sample = np.unique(times, return_inverse=True)[1].astype(np.intp)
+    return Entities(chosen, members, of_row, sample)
+
+
+def _members(
+    names: Sequence[str], labels: Mapping[int, Labels], columns: Sequence[int]
+) -> tuple[tuple[Entity, ...], Indices]:
+    """Return the entities in the order of their names, and the number of that of each row."""
+    hosts = [index for index in columns if _HOST.match(names[index])][:1]
+    codes = np.zeros(len(labels[columns[0]]), np.int64)
+    for index in columns:
+        _, part = np.unique(labels[index].astype(str), return_inverse=True)
+        codes = np.unique(codes * (int(part.max(initial=0)) + 1) + part, return_inverse=True)[1]
+    _, first = np.unique(codes, return_index=True)
+    members = tuple(
+        Entity(
+            "".join(str(labels[index][row]) for index in hosts),
+            "/".join(str(labels[index][row]) for index in columns if index not in hosts),
+        )
+        for row in first.tolist()
+    )
+    return members, codes.astype(np.intp)
+
+
+def _by_repetition(of_row: Indices) -> Indices:
+    """Return the sample of each row, where one begins with an entity that it has already."""
+    sample, present = 0, set[int]()
+    result = np.empty(len(of_row), np.intp)
+    for row, entity in enumerate(of_row.tolist()):
+        if entity in present:
+            sample, present = sample + 1, set()
+        present.add(entity)
+        result[row] = sample
+    return result
 
 
 def repeats_times(times: Ints) -> bool:

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from reveal_analyzer.tables.ingest.formats import BLANKS, TableFormat
 from reveal_analyzer.tables.ingest.head_lines import Head, HeadLine
 from reveal_analyzer.tables.ingest.open import TableFileError
 
-BLANKS = r"\s+"
 # in addition to those of pandas: "", NA, N/A, NaN, null, None ...
 MISSING = (
     "-", "--", "?", r"\N", "(null)", "[N/A]", "[Not Supported]", "[Unknown Error]", "NaN%",
-    "#DIV/0!", "#N/A", "#VALUE!", "Infinity%",
+    "<not counted>", "<not supported>", "#DIV/0!", "#N/A", "#VALUE!", "Infinity%",
 )  # fmt: skip
 _SEPARATORS = (",", ";", "\t", "|", BLANKS)
 _NAMED_SEPARATOR = re.compile(r'"?sep=([,;|\t])"?\s*\Z', re.IGNORECASE)
@@ -69,7 +69,8 @@ class Layout:
     decimal: str = "."
     thousands: str | None = None
     texts: tuple[int, ...] = ()
-    skipped: int = 0  # lines above the header
+    skipped: int = 0  # lines above the header, or above the first row if there is none
+    below: int = 0  # lines between the header and the first row
 
 
 class _Row(NamedTuple):
@@ -77,8 +78,11 @@ class _Row(NamedTuple):
     fields: tuple[str, ...]
 
 
-def layout_of(path: Path, head: Head) -> Layout:
-    """Return the layout of a table by its first lines; raises ``TableFileError``."""
+def layout_of(path: Path, head: Head, known: TableFormat | None = None) -> Layout:
+    """Return the layout of a table by its first lines; raises ``TableFileError``.
+
+    ``known`` is the format of the tool that has written it.
+    """
     lines, size = head
     filled = [line for line in lines if line.text.strip()]
     if not filled:
@@ -87,6 +91,8 @@ def layout_of(path: Path, head: Head) -> Layout:
     filled = filled[1:] if named else filled
     lines = [line for line in filled if not _RULE.match(line.text)] or filled
     separator = named[1] if named else _separator([line.text for line in lines])
+    if known and known.separator and not named:
+        separator = known.separator
     rows = _without_last_separator(
         [_Row(line, split_fields(line.text, separator)) for line in lines], separator
     )
@@ -98,20 +104,76 @@ def layout_of(path: Path, head: Head) -> Layout:
     header, names = _header(rows, first, width)
     if header < 0 and first < len(rows) and _counts_up(rows[first].fields):
         header, names, first = first, rows[first].fields, first + 1
-    if header < 0:
+    if known is not None:
+        header, names, first = _known_header(known, rows, (header, names, first), width)
+    if header < 0 and not names:
         _check_above(path, rows, first, width)
     decimal, thousands = _marks(separator, [row.fields for row in rows[first:]])
+    lines_above = rows[first].line.number - 1 if first < len(rows) else 0
+    top = rows[header].line.number - 1 if header >= 0 else lines_above
     return Layout(
-        names=unique_names(names) if header >= 0 else _numbered(width),
+        names=unique_names(names) if names else _numbered(width),
         separator=separator,
         header=rows[header].fields if header >= 0 else (),
         start=_begin(rows, first, size),
-        lines_above=rows[first].line.number - 1 if first < len(rows) else 0,
+        lines_above=lines_above,
         decimal=decimal,
         thousands=thousands,
         texts=tuple(index for index, kind in enumerate(kinds.kinds) if kind in ("time", "text")),
-        skipped=max(header, 0),
+        skipped=max(0, top - bool(named)),
+        below=_below(rows, header, first),
     )
+
+
+_Header = tuple[int, tuple[str, ...], int]
+
+
+def _known_header(known: TableFormat, rows: Sequence[_Row], found: _Header, width: int) -> _Header:
+    """Return the number of the header, its names and the first row, as the format has them."""
+    if known.names:
+        names = known.names.get(width, ())
+        if not names:
+            return found
+        first = next((n for n, row in enumerate(rows) if len(row.fields) == width), found[2])
+        return -1, names, first
+    header = next((n for n, row in enumerate(rows) if known.signs(row.line)), -1)
+    if header < 0:
+        return found
+    split = _split_names(known, rows[header], width)
+    names = _names(_Row(rows[header].line, split), width) if len(split) >= 1 else None
+    if names is None:
+        return found
+    skipped = re.compile(known.skipped) if known.skipped else None
+    below = range(header + 1, len(rows))
+    first = next(
+        (
+            n
+            for n in below
+            if len(rows[n].fields) == width
+            and not rows[n].line.text.startswith("#")
+            and not (skipped and skipped.match(rows[n].fields[0]))
+        ),
+        len(rows),
+    )
+    return header, names, first
+
+
+def _split_names(known: TableFormat, row: _Row, width: int) -> tuple[str, ...]:
+    """Return the names of a header in which a column of two words has one name."""
+    fields = row.fields
+    if not known.two_words or len(fields) > width + 1:
+        return fields
+    names: list[str] = []
+    for name in fields:
+        names.append(name)
+        if re.match(known.two_words, name.lstrip("# ")):
+            names.append(f"{name.lstrip('# ')} 2")
+    return tuple(names) if len(fields) < width or fields[0] == "#" else fields
+
+
+def _below(rows: Sequence[_Row], header: int, first: int) -> int:
+    """Return the number of lines between the header and the first row, without blank ones."""
+    return max(0, min(first, len(rows)) - header - 1) if header >= 0 else 0
 
 
 def split_fields(line: str, separator: str) -> tuple[str, ...]:
@@ -211,7 +273,7 @@ def _kind_of_column(column: Sequence[str]) -> str:
 
 
 def _kind(field: str) -> str:
-    if field.casefold() in _NOTHING:
+    if is_missing(field):
         return ""
     if _TIME.match(field) and not field.isdigit():
         return "time"
@@ -220,9 +282,14 @@ def _kind(field: str) -> str:
     )
 
 
+def is_missing(field: str) -> bool:
+    """Return whether a field says that there is no value."""
+    return field.casefold() in _NOTHING
+
+
 def _is_missing(row: _Row, width: int) -> bool:
     """Return whether a row has no values: all of them are missing."""
-    return len(row.fields) == width and all(field.casefold() in _NOTHING for field in row.fields)
+    return len(row.fields) == width and all(map(is_missing, row.fields))
 
 
 def _header(rows: Sequence[_Row], first: int, width: int) -> tuple[int, tuple[str, ...]]:

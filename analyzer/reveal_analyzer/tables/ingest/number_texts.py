@@ -73,6 +73,14 @@ def numbers_of(values: pd.Series, marks: NumberMarks) -> ReadNumbers:
     return ReadNumbers(numbers, words, next(iter(units), ""))
 
 
+def numbers_if_all(column: pd.Series) -> pd.Series:
+    """Return a column as numbers, if all of its values are some."""
+    try:
+        return pd.to_numeric(column)
+    except (ValueError, TypeError):
+        return column
+
+
 def _may_hold_numbers(values: pd.Series) -> bool:
     """Return whether a column has no times or durations, which are no quantities of a metric."""
     kinds = pd.api.types

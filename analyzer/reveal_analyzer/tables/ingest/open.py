@@ -1,7 +1,12 @@
-"""Detects the kind of a file from its first bytes, and opens text files, decompressing them."""
+"""Detects the kind of a file from its first bytes, and opens text files as UTF-8.
+
+Files may be compressed with gzip or zstd, and written in UTF-16, with or without a mark of the
+order of bytes.
+"""
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import gzip
 import io
@@ -20,7 +25,8 @@ if TYPE_CHECKING:
 
 # RFC 1952, section 2.3.1; RFC 8878, section 3.1.1; Parquet: File Format
 _GZIP, _ZSTD, _PARQUET = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1"
-_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_UTF16 = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
+_MOST_ZEROS = 0.9  # of every second byte: those of Latin text in UTF-16
 _HEAD_BYTES = 4096
 _PIECE = 1 << 14  # compressed bytes read at once: their content is in memory
 _BUFFER = 1 << 20
@@ -49,8 +55,9 @@ def kind_of(path: Path) -> FileKind:
         return FileKind.RECORDING
     if head.startswith(_PARQUET):
         return FileKind.PARQUET
-    if head.startswith(_UTF16):
-        raise TableFileError(f"{path} is UTF-16: write it as UTF-8")
+    encoding = _utf16(head)
+    if encoding:
+        head = head.decode(encoding, "replace").lstrip("\ufeff").encode()
     if head.lstrip().startswith((b"{", b"[")):
         raise TableFileError(
             f"{path} is JSON: write a row for each sample and a column for each metric"
@@ -64,17 +71,65 @@ def kind_of(path: Path) -> FileKind:
 
 @contextlib.contextmanager
 def open_text(path: Path) -> Iterator[BinaryIO]:
-    """Open a text file as bytes, plain or compressed with gzip or zstd."""
-    with readable_errors(path), path.open("rb") as file:
-        head = file.read(4)
-        file.seek(0)
-        if head.startswith(_GZIP):
-            with gzip.open(file) as unpacked:
-                yield cast(BinaryIO, unpacked)
-        elif head == _ZSTD:
-            yield io.BufferedReader(_ZstdReader(file), _BUFFER)
-        else:
-            yield file
+    """Open a text file as UTF-8, plain or compressed with gzip or zstd."""
+    with readable_errors(path), path.open("rb") as file, _unpacked(file) as content:
+        encoding = _utf16(content.peek(_HEAD_BYTES)[:_HEAD_BYTES])
+        yield io.BufferedReader(_Utf16Reader(content, encoding), _BUFFER) if encoding else content
+
+
+@contextlib.contextmanager
+def _unpacked(file: io.BufferedReader) -> Iterator[io.BufferedReader]:
+    head = file.peek(4)[:4]
+    if head.startswith(_GZIP):
+        with gzip.open(file) as unpacked:
+            yield cast(io.BufferedReader, unpacked)
+    elif head == _ZSTD:
+        yield io.BufferedReader(_ZstdReader(file), _BUFFER)
+    else:
+        yield file
+
+
+def _utf16(head: bytes) -> str:
+    """Return the encoding of a text in UTF-16; "" for any other."""
+    marked = _UTF16.get(head[:2], "")
+    if marked or len(head) < 4:
+        return marked
+    for encoding, zeros, letters in (
+        ("utf-16-le", head[1::2], head[::2]),
+        ("utf-16-be", head[::2], head[1::2]),
+    ):
+        if zeros.count(0) >= _MOST_ZEROS * len(zeros) and not letters.count(0):
+            return encoding
+    return ""
+
+
+class _Utf16Reader(io.RawIOBase):
+    """The content of a file in UTF-16 as UTF-8, without a mark of the order of bytes."""
+
+    def __init__(self, file: BinaryIO, encoding: str) -> None:
+        self._file = file
+        self._decoder = codecs.getincrementaldecoder(encoding)("replace")
+        self._begun = False
+        self._ready = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, into: WriteableBuffer) -> int:
+        target = memoryview(into)
+        while not self._ready:
+            piece = self._file.read(_PIECE)
+            text = self._decoder.decode(piece, final=not piece)
+            self._ready = (text if self._begun else text.lstrip("\ufeff")).encode(
+                "utf-8", "replace"
+            )
+            self._begun = self._begun or bool(text)
+            if not piece:
+                break
+        count = min(len(target), len(self._ready))
+        target[:count] = self._ready[:count]
+        self._ready = self._ready[count:]
+        return count
 
 
 class _ZstdReader(io.RawIOBase):

@@ -16,6 +16,8 @@ from reveal_analyzer.tables.ingest.open import TableFileError, readable_errors
 class ParquetTable:
     """Rows of a Parquet file, block by block; raises ``TableFileError`` if it is no table."""
 
+    host = ""
+
     def __init__(self, path: Path) -> None:
         try:
             import pyarrow  # noqa: PLC0415 - an extra, needed for this format only

@@ -8,7 +8,7 @@ they are UTC.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 
@@ -17,34 +17,53 @@ import pandas as pd
 
 from reveal_analyzer.arrays import Floats, Ints
 from reveal_analyzer.tables.ingest.open import TableFileError
+from reveal_analyzer.tables.ingest.time_numbers import (
+    DAY_DIGITS,
+    EXCEL_DAYS,
+    dates_of_digits,
+    excel_times,
+    floats_of,
+    form_of_digits,
+    numbered_times,
+)
 from reveal_analyzer.tables.ingest.time_texts import (
     DATE,
-    FARTHEST,
     TIME_OF_DAY,
     UNREADABLE,
+    DayOrder,
+    clock_times_of,
+    day_order,
     times_of,
 )
 from reveal_contract.time_units import NS_PER_SECOND
 
-_UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": NS_PER_SECOND}
+_UNITS = {
+    "ns": 1, "us": 1_000, "ms": 1_000_000, "s": NS_PER_SECOND, "min": 60 * NS_PER_SECOND,
+    "h": 3600 * NS_PER_SECOND,
+}  # fmt: skip
 _SIZES = ((1e17, 1), (1e14, 1_000), (1e11, 1_000_000), (1e8, NS_PER_SECOND))
 _EPOCH = 1e8  # 1973 in seconds: smaller numbers count from a start of their own
+_SHORT_UNITS = (
+    ("min", "min"), ("mic", "us"), ("u", "us"), ("m", "ms"), ("n", "ns"), ("s", "s"), ("h", "h"),
+)  # fmt: skip
 _NAME = re.compile(
     r"[\W_]*(time|date|ts|t|epoch|datetime|date[_ ]?time|time[_ ]?stamp|unix[_ ]?time(stamp)?"
-    r"|elapsed|elapsed[_ ]time|wall[_ ]?time|relative[_ ]time(?:[_ ]\(\w+\))?"
+    r"|elapsed|elapsed[_ ]?time|epoch[_ ]?time|duration|(?P<bare>seconds|minutes|hours)"
+    r"|wall[_ ]?time|relative[_ ]time(?:[_ ]\(\w+\))?"
     r"|time[_ ]of[_ ]day)[\W_]*"
     r"(?P<unit>s|sec|secs|seconds?|ms|msec|millis|milliseconds?|us|usec|micros|microseconds?"
-    r"|ns|nsec|nanos|nanoseconds?|utc)?[\W_]*\Z",
+    r"|ns|nsec|nanos|nanoseconds?|min|mins|minutes?|h|hrs?|hours?|utc)?[\W_]*\Z",
     re.IGNORECASE,
 )
 _INDEX = re.compile(r"(index|row|sample|step|no\.?|#|id|)\Z|Unnamed: 0\Z", re.IGNORECASE)
-_DIGITS = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}  # of dates without marks
 _MOST_ROWS = 10_000  # by which the column is found
 _MOVES = 0.02  # of the rows of a clock have another time than the row above
 _FEWEST_STEPS = 20  # by which a clock shows that it is none
 _MOST_FALLS = 0.05  # of the steps of a clock that counts from a start of its own
 _SHORT = re.compile(r"ts?\Z", re.IGNORECASE)  # a temperature may be called so, too
 _ZONE = re.compile(r":\d\d[\d:.,]*\s*(?:(Z)|([+-])(\d\d):?(\d\d)?)\s*\Z", re.IGNORECASE)
+_ELAPSED = re.compile(r"[\W_]*(elapsed|duration|relative)", re.IGNORECASE)
+_EXCEL_STEP = 0.5  # days, at most: otherwise they may be seconds
 _LISTED = 4
 
 
@@ -55,7 +74,9 @@ class TimeColumn:
     ``column`` is ``None`` if rows are only numbered.  ``unit_ns`` is the value of 1, 0 for texts.
     ``zone`` is that of the texts (``None`` for numbers since the epoch).  ``of_day`` is the column
     of times if ``column`` has dates only.  ``digits`` is the form of dates that are written as
-    numbers, such as 202305050850.
+    numbers, such as 202305050850.  ``order`` is that of day and month where the year is last.
+    ``of_clock``: texts such as 9:00:07 have no day; ``minutes_first``: two numbers in them are
+    minutes and seconds.  ``excel``: numbers are days as spreadsheets count them.
     """
 
     column: int | None
@@ -64,6 +85,15 @@ class TimeColumn:
     zone: tzinfo | None = None
     of_day: int | None = None
     digits: str = ""
+    order: DayOrder = DayOrder.NONE
+    of_clock: bool = False
+    minutes_first: bool = False
+    excel: bool = False
+
+    @property
+    def has_time_of_day(self) -> bool:
+        """Return whether its times are those of a clock, with or without a day."""
+        return self.absolute or self.of_clock
 
     def read(self, block: pd.DataFrame) -> Ints:
         """Return nanoseconds, ``UNREADABLE`` where a value is missing or is no time.
@@ -73,20 +103,26 @@ class TimeColumn:
         if self.column is None:
             raise ValueError("rows that are merely numbered hold no times")
         values = block[self.column]
+        if self.excel:
+            return excel_times(values)
+        if self.of_clock:
+            return clock_times_of(values, minutes_first=self.minutes_first)
         if self.digits:
-            values = _dates_of_digits(values, self.digits)
+            values = dates_of_digits(values, self.digits)
         if self.unit_ns:
-            return _numbers(values, self.unit_ns)
+            return numbered_times(values, self.unit_ns)
         if self.of_day is None:
-            return times_of(values)
+            return times_of(values, self.order)
         # a date that was read as a time of its own would show midnight
-        days = values.astype(str).str.strip().str[:10]
-        return times_of(days + " " + block[self.of_day].astype(str).str.strip())
+        days = values.astype(str).str.strip().str.extract(r"^([^\sT]*)", expand=False)
+        return times_of(days + " " + block[self.of_day].astype(str).str.strip(), self.order)
 
     def show(self, ns: int) -> str:
         """Return a time as the table writes it: a number of the same unit, or RFC 3339."""
         if self.unit_ns and self.column is not None:
             return _decimal(ns, self.unit_ns)
+        if self.of_clock:
+            return _of_clock(ns)
         if not self.absolute:
             return _decimal(ns, NS_PER_SECOND)
         seconds, rest = divmod(ns, NS_PER_SECOND)
@@ -95,7 +131,15 @@ class TimeColumn:
         return (moment[:19] + fraction + moment[19:]).replace("+00:00", "Z")
 
 
+def _of_clock(ns: int) -> str:
+    seconds, rest = divmod(ns, NS_PER_SECOND)
+    fraction = f".{rest:09d}".rstrip("0") if rest else ""
+    return f"{seconds // 3600}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{fraction}"
+
+
 def _decimal(ns: int, unit_ns: int) -> str:
+    if unit_ns > NS_PER_SECOND:  # minutes and hours have no finite decimals
+        return f"{ns / unit_ns:.9g}"
     whole, rest = divmod(abs(ns), unit_ns)
     digits = len(str(unit_ns)) - 1
     fraction = f".{rest:0{digits}d}".rstrip("0") if rest else ""
@@ -107,37 +151,83 @@ def numbered_rows(period_ns: int) -> TimeColumn:
     return TimeColumn(None, period_ns, absolute=False)
 
 
+@dataclass(frozen=True)
+class TimeRequest:
+    """What the caller knows of a table's times.
+
+    ``column`` names the time column ("": find it); ``period_ns`` is the period of numbered rows;
+    ``order`` is that of day and month; ``excel``: days are numbered as spreadsheets do.
+    """
+
+    column: str = ""
+    period_ns: int = 0
+    order: DayOrder = DayOrder.NONE
+    excel: bool = False
+
+
 def find_time_column(
-    names: Sequence[str], rows: pd.DataFrame, requested: str, period_ns: int
+    names: Sequence[str], rows: pd.DataFrame, request: TimeRequest
 ) -> TimeColumn | None:
     """Return the time column of a table from its first rows; ``None`` if it has none.
 
-    ``requested`` names the column.  If it is "", the column is found: by its name, else a column of
-    times in text, else a first column of numbers that rise like a clock's or a row's.  Raises
-    ``TableFileError`` if the requested column has no times.
+    A column that is not named is found: by its name, else a column of times in text, else a first
+    column of numbers that rise like a clock's or a row's.  Raises ``TableFileError`` if the
+    requested column has no times, or if the order of day and month is in doubt.
     """
     rows = rows.iloc[:_MOST_ROWS]
-    if requested:
-        index = _index_of(names, requested)
-        clock = _time_column(index, names[index], rows[index], period_ns)
+    if request.column:
+        index = index_of(names, request.column)
+        clock = _time_column(index, names[index], rows[index], request)
         if clock is None:
             raise TableFileError(
-                f"column {requested} holds no times ({_sample(rows[index])}):"
+                f"column {request.column} holds no times ({_sample(rows[index])}):"
                 " write RFC 3339, ISO 8601, or seconds, ms, us or ns since the epoch"
             )
-        return _with_time_of_day(clock, names, rows)
+        return _with_time_of_day(_decided(clock, names, rows), names, rows)
     found = [
         clock
         for index in _candidates(names, rows)
-        if (clock := _time_column(index, names[index], rows[index], period_ns)) is not None
+        if (clock := _time_column(index, names[index], rows[index], request)) is not None
         and _trusted(names[index], index, clock, rows[index])
     ]
     # one that says which day it is, before one that counts from a start of its own
-    clock = next((clock for clock in found if clock.absolute), next(iter(found), None))
-    return _with_time_of_day(clock, names, rows) if clock else None
+    clear = (clock for clock in found if clock.absolute and clock.order is not DayOrder.IN_DOUBT)
+    clock = next(clear, None) or next((clock for clock in found if clock.absolute), None)
+    clock = clock or next(iter(found), None)
+    if clock is None:
+        return None
+    _refuse_excel(clock, names, rows)
+    return _with_time_of_day(_decided(clock, names, rows), names, rows)
 
 
-def _index_of(names: Sequence[str], requested: str) -> int:
+def _decided(clock: TimeColumn, names: Sequence[str], rows: pd.DataFrame) -> TimeColumn:
+    """Return the time column; raises ``TableFileError`` if its days may be months."""
+    if clock.column is None or clock.order is not DayOrder.IN_DOUBT:
+        return clock
+    first = str(rows[clock.column].dropna().iloc[0]).strip()
+    raise TableFileError(
+        f"column {names[clock.column]} does not say which of day and month is first, as in"
+        f" {first[:30]!r}: add --day-first or --month-first"
+    )
+
+
+def _refuse_excel(clock: TimeColumn, names: Sequence[str], rows: pd.DataFrame) -> None:
+    """Raise ``TableFileError`` for numbers of days, which look like seconds since a start."""
+    if clock.column is None or clock.absolute or clock.unit_ns != NS_PER_SECOND:
+        return
+    days = floats_of(rows[clock.column])
+    least, most = EXCEL_DAYS
+    within = len(days) > 1 and bool(((days >= least) & (days < most)).all())
+    if within and (days % 1).any() and float(np.median(np.abs(np.diff(days)))) < _EXCEL_STEP:
+        raise TableFileError(
+            f"column {names[clock.column]} looks like the days of a spreadsheet"
+            f" ({_sample(rows[clock.column])}): add --excel-dates, or --time"
+            f" {names[clock.column]!r} if they are seconds"
+        )
+
+
+def index_of(names: Sequence[str], requested: str) -> int:
+    """Return the column of this name, in any case; raises ``TableFileError``."""
     folded = [name.strip().casefold() for name in names]
     if requested in names:
         return list(names).index(requested)
@@ -178,7 +268,7 @@ def _trusted(name: str, index: int, clock: TimeColumn, values: pd.Series) -> boo
         return True
     if not clock.unit_ns:
         return _moves(clock.read(values.to_frame(index)))
-    times = _numbers(values, clock.unit_ns)
+    times = numbered_times(values, clock.unit_ns)
     if named:
         rising = bool((np.diff(times) > 0).all())
         return rising if _SHORT.match(name) else _advances(times)
@@ -212,83 +302,65 @@ def _advances(times: Ints) -> bool:
     return bool(0 < even.max() < 4 * np.median(even))  # rows that somebody has put into disorder
 
 
-def _time_column(index: int, name: str, values: pd.Series, period_ns: int) -> TimeColumn | None:
+def _time_column(
+    index: int, name: str, values: pd.Series, request: TimeRequest
+) -> TimeColumn | None:
     """Return the time column for a column's values if at least half of them are times."""
     if not pd.api.types.is_datetime64_any_dtype(values.dtype):
-        known = _floats(values)
+        known = floats_of(values)
         known = known[np.isfinite(known)]
         if len(known) and 2 * len(known) >= len(values):
-            return _numbered(index, name, known, period_ns)
+            return _numbered(index, name, known, request)
     if pd.api.types.is_numeric_dtype(values.dtype):
         return None
-    read = times_of(values)
-    if not len(read) or (read != UNREADABLE).mean() < 0.5:
-        return None
-    return TimeColumn(index, zone=_zone(values))
+    return next((clock for clock in _of_texts(index, name, request, values) if clock), None)
 
 
-def _numbered(index: int, name: str, known: Floats, period_ns: int) -> TimeColumn:
+def _of_texts(
+    index: int, name: str, request: TimeRequest, values: pd.Series
+) -> Iterator[TimeColumn | None]:
+    """Yield the ways to read a column of texts, if at least half of them are such times."""
+    order = day_order(values)
+    if order is DayOrder.IN_DOUBT and request.order is not DayOrder.NONE:
+        order = request.order
+    written = TimeColumn(index, zone=_zone(values), order=order)
+    yield written if _mostly_known(written, values) else None
+    clock = TimeColumn(
+        index, absolute=False, of_clock=True, minutes_first=bool(_ELAPSED.match(name))
+    )
+    yield clock if _mostly_known(clock, values) else None
+
+
+def _mostly_known(clock: TimeColumn, values: pd.Series) -> bool:
+    read = clock.read(values.to_frame(clock.column))
+    return len(read) > 0 and bool((read != UNREADABLE).mean() >= 0.5)
+
+
+def _numbered(index: int, name: str, known: Floats, request: TimeRequest) -> TimeColumn:
     match = _NAME.match(name)
-    if (form := _form_of_digits(known)) and (match or len(form) > len(_DIGITS[8])):
+    if request.excel and EXCEL_DAYS[0] <= known[0] < EXCEL_DAYS[1]:
+        return TimeColumn(index, zone=UTC, excel=True)
+    if (form := form_of_digits(known)) and (match or len(form) > DAY_DIGITS):
         return TimeColumn(index, zone=UTC, digits=form)
-    unit = _UNITS.get(_short((match["unit"] if match else "") or ""), 0)
+    unit = _UNITS.get(_short((match["unit"] or match["bare"] or "") if match else ""), 0)
     size = abs(float(known[-1]))
     if unit:
         return TimeColumn(index, unit, absolute=size * unit >= _EPOCH * NS_PER_SECOND)
     if by_size := next((ns for least, ns in _SIZES if size >= least), 0):
         return TimeColumn(index, by_size)
     numbers_rows = bool((known == np.rint(known)).all())
-    return TimeColumn(index, (period_ns if numbers_rows else 0) or NS_PER_SECOND, absolute=False)
+    period_ns = request.period_ns if numbers_rows else 0
+    return TimeColumn(index, period_ns or NS_PER_SECOND, absolute=False)
 
 
 def _short(unit: str) -> str:
     """Return the short unit: ``milliseconds``, ``msec`` and ``ms`` are the same."""
     word = unit.lower()
-    if word in ("", "utc"):
-        return ""
-    return {"m": "ms", "u": "us", "n": "ns", "s": "s"}.get(
-        "u" if word[:3] == "mic" else word[0], ""
+    return (
+        ""
+        if word == "utc"
+        else next((short for begin, short in _SHORT_UNITS if word.startswith(begin)), "")
     )
-
-
-def _numbers(values: pd.Series, unit_ns: int) -> Ints:
-    """Return whole numbers exactly, fractions of s and ms to the us, the precision of a float."""
-    if pd.api.types.is_integer_dtype(values.dtype) and not values.hasnans:
-        whole = values.to_numpy(np.int64)
-        if not len(whole) or max(int(whole.max()), -int(whole.min())) * unit_ns < FARTHEST:
-            return np.asarray(whole * unit_ns, np.int64)
-    step = 1_000 if unit_ns > 1_000 else 1
-    with np.errstate(invalid="ignore", over="ignore"):
-        steps = np.rint(_floats(values) * (unit_ns / step))
-        good = np.abs(steps) < FARTHEST / step
-    ns = np.where(good, steps, 0.0).astype(np.int64) * step
-    return np.where(good, ns, UNREADABLE)
-
-
-def _floats(values: pd.Series) -> Floats:
-    try:
-        numbers = pd.to_numeric(values, errors="coerce")
-    except TypeError:  # lists and the like
-        return np.full(len(values), np.nan)
-    return np.asarray(numbers.to_numpy(np.float64, na_value=np.nan))
-
-
-def _form_of_digits(known: Floats) -> str:
-    """Return the form of numbers that are all dates of our time, such as 20230505; "" if not."""
-    if (known != np.rint(known)).any() or (known <= 0).any():
-        return ""
-    texts = pd.Series(known).map("{:.0f}".format)
-    form = _DIGITS.get(len(texts.iloc[0]), "")
-    if not form or not texts.str.match(r"(?:19|20)\d+\Z").all():
-        return ""
-    dates = pd.to_datetime(texts, format=form, errors="coerce")
-    return form if dates.notna().all() else ""
-
-
-def _dates_of_digits(values: pd.Series, form: str) -> pd.Series:
-    """Return dates that are written as numbers as times."""
-    texts = pd.to_numeric(values, errors="coerce").map("{:.0f}".format, na_action="ignore")
-    return pd.to_datetime(texts, format=form, errors="coerce", utc=True)
 
 
 def _zone(values: pd.Series) -> tzinfo:

@@ -1,19 +1,25 @@
-"""Reads times that are written as text, in every form that says which day it is without doubt."""
+"""Reads times that are written as text, in every form that says which day it is without doubt.
+
+Where the order of day and month is in doubt, the texts of a whole column decide, or the caller.
+Times without a day (``9:00:07``) are read as the time since midnight, or since a start.
+"""
 
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
+from enum import StrEnum
 
 import numpy as np
 import pandas as pd
 
 from reveal_analyzer.arrays import Indices, Ints
+from reveal_contract.time_units import NS_PER_DAY, NS_PER_SECOND
 
 UNREADABLE = np.iinfo(np.int64).min
 FARTHEST = 1 << 62  # ns, the year 2116: differences of times fit into 64 bits, too
-# a day: year first with any mark or none, or day first with points
-DATE = re.compile(r"\s*(?:\d{4}([-/.]?)\d\d\1\d\d|\d\d?\.\d\d?\.\d{4})\s*\Z")
+# a day: year first with any mark or none, or year last
+DATE = re.compile(r"\s*(?:\d{4}([-/.]?)\d\d\1\d\d|\d\d?([-/.])\d\d?\2\d{4})\s*\Z")
 TIME_OF_DAY = re.compile(r"\s*\d\d?:\d\d(:\d\d([.,]\d+)?)?(\s*[AP]M)?\s*\Z", re.IGNORECASE)
 _SPELLINGS = (
     (re.compile(r"^\s*(\d{4})([/.])(\d\d)\2(\d\d)(?=\D|$)"), r"\1-\3-\4"),
@@ -31,12 +37,44 @@ _FORMS = (
     "%a, %d %b %Y %H:%M:%S%z", "%d/%b/%Y:%H:%M:%S%z", "%d %b %Y %H:%M:%S", "%d-%b-%Y %H:%M:%S",
     "%a %b %d %H:%M:%S %Y",
 )  # fmt: skip
+_YEAR_LAST = re.compile(r"^\s*(\d\d?)([/-])(\d\d?)\2(\d{4})(?=\D|$)")
+_CLOCK = (
+    r"\s*(?:(?P<days>\d+)(?:-|\s*days?,?\s+))?(?P<first>\d+):(?P<second>\d\d)"
+    r"(?::(?P<third>\d\d))?(?:[.,](?P<part>\d{1,9}))?(?:\s*(?P<half>[AaPp])[Mm])?\s*\Z"
+)
+_HALF_DAY_NS = NS_PER_DAY // 2
+_MONTHS = 12
 _SECONDS = re.compile(r"\s*(\d{9,10}):\s*$")  # since the epoch, as rrdtool writes them
 _TWELVE_HOURS = re.compile(r"[ T](\d\d?):(\d\d(?::\d\d(?:\.\d+)?)?)\s*([AP])M\s*$", re.IGNORECASE)
 
 
-def times_of(values: pd.Series) -> Ints:
+class DayOrder(StrEnum):
+    """Which of day and month comes first in a date with the year last."""
+
+    NONE = "no such date"
+    DAY_FIRST = "day first"
+    MONTH_FIRST = "month first"
+    IN_DOUBT = "in doubt"
+
+
+def day_order(values: pd.Series) -> DayOrder:
+    """Return the order of day and month by which all dates of a column exist."""
+    texts = values.dropna().astype(str).unique().tolist()
+    found = [match for text in texts if (match := _YEAR_LAST.match(text))]
+    if 2 * len(found) < max(1, len(texts)):
+        return DayOrder.NONE
+    if any(int(match[1]) > _MONTHS for match in found):
+        return DayOrder.DAY_FIRST
+    same = all(int(match[1]) == int(match[3]) for match in found)
+    if same or any(int(match[3]) > _MONTHS for match in found):
+        return DayOrder.MONTH_FIRST
+    return DayOrder.IN_DOUBT
+
+
+def times_of(values: pd.Series, order: DayOrder = DayOrder.NONE) -> Ints:
     """Return ns since the epoch, ``UNREADABLE`` where a text is no time; UTC without a zone."""
+    if order is not DayOrder.NONE:
+        values = values.map(lambda text: _year_first(text, order), na_action="ignore")
     read = _in_form(values, _ISO)
     if not pd.api.types.is_datetime64_any_dtype(values.dtype):
         lost = _lost(read, values)
@@ -68,6 +106,75 @@ def spelled_as_iso(text: str) -> str:
     for pattern, replacement in _SPELLINGS:
         text = pattern.sub(replacement, text)
     return _TWELVE_HOURS.sub(_in_24_hours, text)
+
+
+def _year_first(text: object, order: DayOrder) -> object:
+    match = _YEAR_LAST.match(text) if isinstance(text, str) else None
+    if match is None:
+        return text
+    day, month = (match[1], match[3]) if order is DayOrder.DAY_FIRST else (match[3], match[1])
+    return f"{match[4]}-{int(month):02d}-{int(day):02d}{match.string[match.end() :]}"
+
+
+def day_of(text: str, order: DayOrder) -> date | None:
+    """Return the day of a text such as ``05/06/23``; None if there is no such day."""
+    if match := re.fullmatch(r"(\d{4})[-/.](\d\d)[-/.](\d\d)", text):
+        year, month, day = (int(part) for part in match.groups())
+    elif match := re.fullmatch(r"(\d\d?)([-/.])(\d\d?)\2(\d{4}|\d\d)", text):
+        first, second, year = int(match[1]), int(match[3]), int(match[4])
+        year += 2000 if year < 100 else 0
+        by_day = match[2] == "." or order is DayOrder.DAY_FIRST
+        day, month = (first, second) if by_day else (second, first)
+    else:
+        return None
+    try:
+        return date(year, month, day)
+    except ValueError:
+        return None
+
+
+def seconds_of_clock(text: str) -> float | None:
+    """Return the seconds since midnight of a text such as ``09:00:07 PM``; None for others."""
+    match = re.fullmatch(r"(\d\d?):(\d\d):(\d\d(?:\.\d+)?)(?:\s*([AP])M)?", text.replace(",", "."))
+    if match is None:
+        return None
+    hour = int(match[1]) if match[4] is None else int(match[1]) % 12 + 12 * (match[4] == "P")
+    return hour * 3600 + int(match[2]) * 60 + float(match[3])
+
+
+def clock_times_of(values: pd.Series, *, minutes_first: bool = False) -> Ints:
+    """Return ns since midnight or a start for ``9:00:07``; ``UNREADABLE`` for other texts.
+
+    ``minutes_first``: a text with two numbers has minutes and seconds, not hours and minutes.
+    """
+    if not (pd.api.types.is_object_dtype(values.dtype) or pd.api.types.is_string_dtype(values)):
+        return np.full(len(values), UNREADABLE)
+    parts = values.astype(str).str.extract(_CLOCK)
+    short = parts["third"].isna()
+    numbers = parts.drop(columns=["half", "part"]).astype(np.float64).fillna(0.0)
+    hours, minutes, seconds = (numbers[name].copy() for name in ("first", "second", "third"))
+    if minutes_first:
+        seconds[short], minutes[short], hours[short] = minutes[short], hours[short], 0.0
+    half = parts["half"].str.lower()
+    hours[half.notna()] = hours[half.notna()] % 12 + 12 * (half[half.notna()] == "p")
+    total = ((numbers["days"] * 24 + hours) * 60 + minutes) * 60 + seconds
+    good = (parts["first"].notna() & (total < FARTHEST / NS_PER_SECOND)).to_numpy()
+    whole = np.where(good, total.to_numpy(np.float64), 0.0).astype(np.int64) * NS_PER_SECOND
+    fraction = parts["part"].fillna("0").str.pad(9, side="right", fillchar="0").astype(np.int64)
+    return np.where(good, whole + fraction.to_numpy(np.int64), UNREADABLE)
+
+
+def across_midnight(times: Ints) -> Ints:
+    """Return times of day that go on after midnight, in the order of the rows."""
+    known = times != UNREADABLE
+    read = times[known]
+    if not len(read) or read.max() >= NS_PER_DAY or read.min() < 0:
+        return times
+    steps = np.diff(read, prepend=read[:1])
+    days = np.cumsum((steps < -_HALF_DAY_NS).astype(np.int64) - (steps > _HALF_DAY_NS))
+    result = times.copy()
+    result[known] = read + (days - days.min()) * NS_PER_DAY
+    return result
 
 
 def _in_24_hours(match: re.Match[str]) -> str:

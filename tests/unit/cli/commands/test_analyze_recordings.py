@@ -42,6 +42,10 @@ def test_a_baseline_recording_replaces_the_warm_up(tmp_path: Path, capsys: Captu
     [
         (("--time", "x"), "--time is for tables"),
         (("--period", "1s"), "--period is for tables"),
+        (("--entity", "x"), "--entity is for tables"),
+        (("--format", "sadf"), "--format is for tables"),
+        (("--day-first",), "--day-first is for tables"),
+        (("--dry-run",), "--dry-run is for tables"),
         (("--stride", "1500ms"), "--stride of a recording must be whole seconds"),
         (("--stride", "5s"), "not below strideSeconds"),
         (("--window", "1500ms"), "must be whole seconds"),

@@ -1,0 +1,134 @@
+"""What the columns of a table hold: numbers, words, units; and which of them are metrics."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from reveal_analyzer.arrays import Bools, Floats, Indices
+from reveal_analyzer.tables.ingest.number_texts import NumberMarks, numbers_of
+
+_MOST_WORDS = 0.2  # of the values of a column that is read as numbers
+_NAMED = 5  # columns that a note names
+_BRACKETS = re.compile(r"[\[(]\s*([A-Za-zµ°%/]{1,8})\s*[\])]\s*(?:\{.*\})?\Z")
+
+
+class OmittedColumn(NamedTuple):
+    """A column that is not judged, and why."""
+
+    name: str
+    reason: str
+
+
+class ColumnChoice(NamedTuple):
+    """The columns that are metrics, those that are not, the units, and notes on all of them."""
+
+    kept: Indices
+    omitted: tuple[OmittedColumn, ...]
+    units: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+class ColumnContents:
+    """How many numbers and words each column has, where infinity is, and what units are written."""
+
+    def __init__(self, names: Sequence[str], marks: NumberMarks) -> None:
+        width = len(names)
+        self._names = names
+        self.known = np.zeros(width, np.int64)
+        self.words = np.zeros(width, np.int64)
+        self.infinite = np.zeros(width, np.bool_)
+        self.units = [""] * width
+        self._marks = marks
+
+    @property
+    def text(self) -> Bools:
+        """The columns that hold more than some words."""
+        result: Bools = self.words > _MOST_WORDS * (self.words + self.known)
+        return result
+
+    def numbers(self, block: pd.DataFrame) -> Floats:
+        """Return a block as numbers, NaN where there is none."""
+        values = np.full(block.shape, np.nan)
+        plain = np.array([_plain(kind) for kind in block.dtypes], bool)
+        indices = np.flatnonzero(plain)
+        if len(indices):
+            some = block if plain.all() else block.iloc[:, indices]
+            values[:, indices] = some.to_numpy(np.float64, na_value=np.nan)
+        for index in np.flatnonzero(~plain).tolist():
+            values[:, index], words, unit = numbers_of(block[index], self._marks)
+            self.words[index] += words
+            self.units[index] = self.units[index] or unit
+        endless = np.isinf(values)
+        if endless.any():
+            self.infinite |= endless.any(axis=0)
+            values[endless] = np.nan
+        self.known += (~np.isnan(values)).sum(axis=0)
+        return values
+
+    def choose(
+        self, used: Collection[int], ignored: Collection[int], chosen: Collection[int]
+    ) -> ColumnChoice:
+        """Return the metrics: all columns with numbers.
+
+        ``used`` are columns of times and entities; ``ignored`` are known to be no metrics;
+        ``chosen`` are the only ones, if there are any.
+        """
+        every = np.arange(len(self._names))
+        metric = ~np.isin(every, list(used))
+        asked = np.isin(every, list(chosen)) if chosen else np.ones(len(every), np.bool_)
+        listed = ~np.isin(every, list(ignored)) & asked
+        text, empty = self.text, self.known == 0
+        kept: Indices = np.flatnonzero(metric & listed & ~text & ~empty)
+        left_out = (
+            (metric & listed & text, "as they hold text", "text"),
+            (metric & listed & ~text & empty, "as they are always missing", "always missing"),
+            (metric & ~listed, "" if chosen else "as they are no metrics", "not a metric"),
+        )
+        notes = [
+            f"left out, {why}: {self._listed(marked)}"
+            for marked, why, _ in left_out
+            if marked.any() and why
+        ]
+        words = np.isin(every, kept) & (self.words > 0)
+        if words.any():
+            count = int(self.words[words].sum())
+            counted = "1 value counts" if count == 1 else f"{count} values count"
+            notes.append(f"{counted} as missing, as they are words: {self._listed(words)}")
+        if (endless := metric & listed & self.infinite).any():
+            notes.append(f"infinite values count as missing: {self._listed(endless)}")
+        if units := [f"{self._names[i]} in {self.units[i]}" for i in kept if self.units[i]]:
+            notes.append(f"units: {list_some(units, 'columns')}")
+        omitted = tuple(
+            OmittedColumn(self._label(index), reason)
+            for marked, _, reason in left_out
+            for index in np.flatnonzero(marked).tolist()
+        )
+        return ColumnChoice(kept, omitted, tuple(self.units), tuple(notes))
+
+    def _label(self, index: int) -> str:
+        return self._names[index] or f"#{index + 1}"
+
+    def _listed(self, marked: Bools) -> str:
+        labels = [self._label(index) for index in np.flatnonzero(marked).tolist()]
+        return list_some(labels, "columns")
+
+
+def unit_in_name(name: str) -> str:
+    """Return the unit in brackets at the end of a name, as in ``power.draw [W]``."""
+    match = _BRACKETS.search(name)
+    return match[1] if match else ""
+
+
+def list_some(names: Sequence[str], what: str) -> str:
+    """Return the first names, and how many more there are."""
+    listed = ", ".join(names[:_NAMED])
+    return listed if len(names) <= _NAMED else f"{listed} and {len(names) - _NAMED} more {what}"
+
+
+def _plain(kind: object) -> bool:
+    return pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_complex_dtype(kind)  # type: ignore[arg-type]
