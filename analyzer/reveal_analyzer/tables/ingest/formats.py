@@ -46,8 +46,9 @@ class TableFormat:
     other tools write the same; such a format must be named.  ``time`` are the possible names of the
     time column, ``entities`` those that distinguish rows of one time, ``values`` the only metrics,
     ``ignored`` columns that are no metrics.  ``two_words`` matches the name of a column whose
-    values are two words; ``skipped`` matches the first field of a line that is no row.  ``units``
-    are those of columns whose names match.  ``advice`` is what to do if something is missing.
+    values are two words, and has a name for each; ``skipped`` matches the first field of a line
+    that is no row.  ``units`` are those of columns whose names match.  ``advice`` is what to do if
+    something is missing.
     """
 
     name: str
@@ -60,7 +61,7 @@ class TableFormat:
     entities: tuple[str, ...] = ()
     values: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
-    two_words: str = ""
+    two_words: tuple[str, ...] = ()
     skipped: str = ""
     order: DayOrder = DayOrder.NONE
     units: Mapping[str, str] = field(default_factory=dict)
@@ -124,7 +125,7 @@ FORMATS = (
     TableFormat(
         "vmstat", "vmstat -t", "`vmstat -t` writes the times",
         signature=r"^\s*r\s+b\s+(?:swpd|interrupts)\s", separator=BLANKS,
-        two_words=r"^(?:[A-Z]{2,5}|[+-]\d\d|timestamp)$", skipped=r"procs",
+        two_words=(r"^(?:[A-Z]{2,5}|[+-]\d\d|timestamp)$", "date", "time"), skipped=r"procs",
         units={r"^(swpd|free|buff|cache|inact|active)$": "KiB", r"^(us|sy|id|wa|st|gu)$": "%"},
     ),
     TableFormat(
@@ -139,8 +140,8 @@ FORMATS = (
     ),
     TableFormat(
         "dcgmi", "dcgmi dmon", "`dcgmi dmon -d 1000` writes a row for each GPU and second",
-        signature=r"^#\s*Entity\s", separator=BLANKS, two_words=r"^Entity$",
-        entities=("Entity", "Entity 2"), skipped=r"(?:ID|Id)$",
+        signature=r"^#\s*Entity\s", separator=BLANKS, two_words=(r"^Entity$", "Entity", "ID"),
+        entities=("Entity", "ID"), skipped=r"(?:ID|Id)$",
         units={r"^POWER$": "W", r"^(GPUTL|MCUTL)$": "%", r"^(TMPTR|MMTMP|GTEMP)$": "C"},
     ),
     TableFormat(
@@ -230,8 +231,8 @@ FORMATS = (
     ),
     TableFormat(
         "influxdb-v1", "influx -format csv", "write it by `influx -precision rfc3339 -format csv`",
-        signature=r"^name,(?:tags,)?time,", separator=",", time=("time",), entities=("host", "tags"),
-        ignored=("name",),
+        signature=r"^name,(?:tags,)?time,", separator=",", time=("time",),
+        entities=("host", "tags"), ignored=("name",),
     ),
     TableFormat(
         "datadog", "Datadog: a graph as CSV", "a table with the columns time, group and value",
@@ -239,7 +240,8 @@ FORMATS = (
     ),
     TableFormat(
         "cloudwatch", "CloudWatch: Download as .csv", "choose Actions, Download as .csv",
-        signature=r"^\"?Label\"?,", separator=",", time=("Label",), skipped=r"(?:Statistic|Period)$",
+        signature=r"^\"?Label\"?,", separator=",", time=("Label",),
+        skipped=r"(?:Statistic|Period)$",
     ),
     TableFormat(
         "wandb", "Weights & Biases: a chart or run.history() as CSV",
@@ -249,15 +251,15 @@ FORMATS = (
         ignored=("_step", "_wandb", "", "_runtime"),
     ),
     TableFormat(
-        "mlflow", "MLflow: a file in mlruns/*/*/metrics", "the files have a time, a value and a step",
+        "mlflow", "MLflow: a file in mlruns/*/*/metrics",
+        "the files have a time, a value and a step",
         separator=BLANKS, names={3: ("time", "value", "step")}, time=("time",), values=("value",),
     ),
     TableFormat(
         "slurm", "sh5util --extract", "write it by `sh5util -j JOB --extract --series=Task`",
-        signature=r"(?i)^\"?Step\"?,\"?Node\"?,\"?Series\"?,\"?(?:TOD|Date)|(?:^|,)(?:ElapsedTime|ET),"
-        r".*EpochTime",
-        separator=",", time=("EpochTime", "TOD", "Date Time", "ET", "ElapsedTime"),
-        entities=("Node", "Step", "Series"), ignored=("ElapsedTime", "Elapsed Time", "ET"),
+        signature=r"^(?:Job,)?Step,Node,Series,Date_Time,", separator=",", time=("Date_Time",),
+        entities=("Node", "Series", "Step"), ignored=("Job", "Elapsed_Time"),
+        units={r"^Power$": "W", r"_Megabytes$": "MB", r"^CPU_Utilization$": "%"},
     ),
     TableFormat(
         "typeperf", "typeperf -f CSV", "write it by `typeperf -cf COUNTERS -f CSV`",

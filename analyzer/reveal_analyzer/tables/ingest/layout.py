@@ -140,7 +140,7 @@ def _known_header(known: TableFormat, rows: Sequence[_Row], found: _Header, widt
     if header < 0:
         return found
     split = _split_names(known, rows[header], width)
-    names = _names(_Row(rows[header].line, split), width) if len(split) >= 1 else None
+    names = _names(_Row(rows[header].line, split), width)
     if names is None:
         return found
     skipped = re.compile(known.skipped) if known.skipped else None
@@ -160,15 +160,11 @@ def _known_header(known: TableFormat, rows: Sequence[_Row], found: _Header, widt
 
 def _split_names(known: TableFormat, row: _Row, width: int) -> tuple[str, ...]:
     """Return the names of a header in which a column of two words has one name."""
-    fields = row.fields
-    if not known.two_words or len(fields) > width + 1:
-        return fields
-    names: list[str] = []
-    for name in fields:
-        names.append(name)
-        if re.match(known.two_words, name.lstrip("# ")):
-            names.append(f"{name.lstrip('# ')} 2")
-    return tuple(names) if len(fields) < width or fields[0] == "#" else fields
+    bare = [name.lstrip("# ") for name in row.fields if name.strip("# ")]
+    if not known.two_words or len(bare) >= width:
+        return row.fields
+    pattern, *both = known.two_words
+    return tuple(part for name in bare for part in (both if re.match(pattern, name) else [name]))
 
 
 def _below(rows: Sequence[_Row], header: int, first: int) -> int:

@@ -58,11 +58,11 @@ class SectionReport:
         self._kinds: dict[tuple[str, ...], _Kind] = {}
         self._kind: _Kind | None = None
         self._samples: dict[str, int] = {}
-        self._values: dict[tuple[int, str, str], dict[int, str]] = {}
+        self._values: dict[tuple[int, str, str], dict[int, str | None]] = {}
         self._moment = ""
         self._day: date | None = None
         self._in_sample: set[tuple[str, ...]] = set()
-        self._above = self._averages = self._odd = self._rows = self._read = 0
+        self._above = self._averages = self._odd = self._rows = self._read = self._replaced = 0
         self._hosts: dict[str, None] = {}
         with readable_errors(path), open_text(path) as file:
             for line in io.TextIOWrapper(file, "utf-8-sig", "replace"):
@@ -87,9 +87,14 @@ class SectionReport:
         counted = (
             (self._above, "above the first names"),
             (self._averages, "of averages"),
-            (self._odd, "that are no rows"),
+            (self._odd, "without a row"),
         )
-        return [
+        replaced = (
+            [f"{self._replaced} values replace others of the same time and name"]
+            if self._replaced
+            else []
+        )
+        return replaced + [
             f"skipped {count} line{'s' if count > 1 else ''} {what}"
             for count, what in counted
             if count
@@ -121,6 +126,17 @@ class SectionReport:
             raise TableFileError(
                 f"{self._path}: {self._odd} of {self._odd + self._rows} lines are no rows of"
                 f" {chosen.command}: {chosen.advice}"
+            )
+
+        if len(self._hosts) > 1 and self._sections.host:
+            raise TableFileError(
+                f"{self._path} has rows of {len(self._hosts)} hosts: write each to a file of its own"
+            )
+        values = sum(map(len, self._values.values()))
+        if self._replaced > _MOST_ODD * values:
+            raise TableFileError(
+                f"{self._path}: {self._replaced} values have the time and the name of another:"
+                f" {chosen.advice}, once for each time"
             )
 
     def _take(self, line: str) -> None:
@@ -228,8 +244,8 @@ class SectionReport:
     def _add(self, time: str, kind: int, name: str, label: str, value: str) -> None:
         sample = self._samples.setdefault(time, len(self._samples))
         column = self._values.setdefault((kind, name, label), {})
-        if not is_missing(value):
-            column[sample] = value
+        self._replaced += sample in column
+        column[sample] = None if is_missing(value) else value
 
     def _split(self, line: str) -> list[str]:
         separator = self._sections.separator

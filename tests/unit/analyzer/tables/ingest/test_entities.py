@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from reveal_analyzer.tables.ingest.open import TableFileError
-from reveal_analyzer.tables.ingest.reader import Dataset, read
+from reveal_analyzer.tables.ingest.reader import Dataset, ReadOptions, read
 
 EPOCH = 1_683_277_200
 SAMPLES = 40
@@ -80,3 +80,54 @@ def test_a_phase_is_no_entity(tmp_path: Path) -> None:
     rows = [f"{EPOCH + s},{'train' if s % 20 else 'eval'},{s * s % 7}" for s in range(SAMPLES)]
     data = table(tmp_path, "time,phase,cpu", rows)
     assert (data.nodes[0].table.names, len(data.times_ns)) == (("cpu",), SAMPLES)
+
+
+def test_columns_may_be_named(tmp_path: Path) -> None:
+    """Columns of numbers whose names say nothing are found only if they are named."""
+    rows = [f"{EPOCH + s},{n},{n * 7},{s % 5},{s}" for s in range(SAMPLES) for n in range(3)]
+    table(tmp_path, "time,unit,x,a,b", rows[::3])
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["time,unit,x,a,b", *rows, ""]))
+    with pytest.raises(TableFileError, match="--entity"):
+        read(path)
+    data = read(path, ReadOptions(entities=("unit",), values=("a",)))
+    assert data.nodes[0].table.names == ("0", "1", "2")
+    assert data.nodes[0].table.values[:, 2].tolist() == [s % 5 for s in range(SAMPLES)]
+    assert data.understanding.entities == ("unit",)
+    assert {each.name for each in data.understanding.omitted} == {"x", "b"}
+    with pytest.raises(TableFileError, match="there is no column nothing: the columns are time"):
+        read(path, ReadOptions(entities=("nothing",)))
+
+
+def test_two_columns_distinguish_hosts_and_devices(tmp_path: Path) -> None:
+    rows = [
+        f"{EPOCH + s},{host},{gpu},{s % 5},{ord(host) + gpu}"
+        for s in range(SAMPLES)
+        for host in "xy"
+        for gpu in range(2)
+    ]
+    for options in (ReadOptions(), ReadOptions(entities=("gpu", "host"))):
+        path = tmp_path / "t.csv"
+        path.write_text("\n".join(["time,host,gpu,util,power", *rows, ""]))
+        data = read(path, options)
+        assert [node.node for node in data.nodes] == ["x", "y"]
+        assert data.nodes[1].table.names == ("util{0}", "power{0}", "util{1}", "power{1}")
+        assert data.nodes[1].table.values[0].tolist() == [0, 121, 0, 122]
+
+
+def test_named_entities_of_numbered_rows_begin_a_sample_when_they_repeat(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("unit,a,b\n" + "".join(f"{n % 2},{n},{n * n % 7}\n" for n in range(20)))
+    data = read(path, ReadOptions(entities=("unit",), counters=frozenset()))
+    assert data.nodes[0].table.names == ("a{0}", "b{0}", "a{1}", "b{1}")
+    assert data.nodes[0].table.values[:, 2].tolist() == list(range(1, 20, 2))
+
+
+def test_rows_with_the_time_and_entity_of_another_are_noted_or_refused(tmp_path: Path) -> None:
+    rows = [f"{EPOCH + s},{host},{s % 7}.5,2" for s in range(SAMPLES) for host in "xyz"]
+    data = table(tmp_path, "time,host,a,b", [*rows, rows[0]])
+    assert any("1 row has the time and entity of another" in note for note in data.notes)
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["time,host,a,b", *rows, *rows[:20], ""]))
+    with pytest.raises(TableFileError, match="20 of 140 rows"):
+        read(path, ReadOptions(entities=("host",)))

@@ -103,3 +103,16 @@ def test_the_last_fields_of_a_row_may_be_missing(tmp_path: Path) -> None:
 
 def test_names_are_unique(tmp_path: Path) -> None:
     assert found(tmp_path, "time,a,a\n1,2,3\n").names == ("time", "a", "a#2")
+
+
+@pytest.mark.parametrize(
+    ("above", "skipped"),
+    [("", 0), ("sep=,\n", 0), ("# a\n\n\n# b\n", 4), ("\n\n", 2), ('"Tool"\n\n"Host",n1\n\n', 4)],
+)
+def test_all_lines_above_the_header_are_counted(tmp_path: Path, above: str, skipped: int) -> None:
+    assert found(tmp_path, f"{above}time,user,wait\n{ROWS}").skipped == skipped
+
+
+def test_lines_above_a_first_row_and_below_a_header_are_counted(tmp_path: Path) -> None:
+    assert found(tmp_path, f"# by hand\n\n{ROWS}").skipped == 2
+    assert found(tmp_path, f"time,user,wait\ns,%,%\n{ROWS}").below == 1

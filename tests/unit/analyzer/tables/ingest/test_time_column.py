@@ -7,6 +7,7 @@ import pytest
 
 from reveal_analyzer.tables.ingest.open import TableFileError
 from reveal_analyzer.tables.ingest.reader import ReadOptions, read
+from reveal_analyzer.tables.ingest.time_texts import DayOrder
 from support.table_files import Write, lone
 
 SECOND = 1_000_000_000
@@ -109,3 +110,52 @@ def test_dates_and_times_of_tools_are_read(write: Write, rows: str) -> None:
     data = read(write(rows))
     assert data.clock.show(int(data.times_ns[0])) == "2023-05-05T09:00:00Z"
     assert np.diff(data.times_ns).tolist() == [60 * SECOND]
+
+
+@pytest.mark.parametrize("name", ["Elapsed Time", "time", "t"])
+def test_a_clock_without_a_day_counts_from_midnight(write: Write, name: str) -> None:
+    rows = "".join(f"9:{n // 60:02d}:{n % 60:02d},{n}\n" for n in range(90))
+    data = read(write(f"{name},a\n{rows}"))
+    assert np.diff(data.times_ns).tolist() == [SECOND] * 89
+    assert data.clock.show(int(data.times_ns[-1])) == "9:01:29"
+    assert (data.clock.absolute, data.clock.has_time_of_day) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "seconds"), [("minutes", 60), ("elapsed (min)", 60), ("hours", 3600), ("seconds", 1)]
+)
+def test_minutes_and_hours_are_units(write: Write, name: str, seconds: int) -> None:
+    data = read(write(f"{name},a\n" + "".join(f"{n},{n % 3}\n" for n in range(9))))
+    assert np.diff(data.times_ns).tolist() == [seconds * SECOND] * 8
+    assert data.clock.show(int(data.times_ns[3])) == "3"
+
+
+def test_days_and_months_in_doubt_need_a_flag(write: Write) -> None:
+    path = write("Date,a\n" + "".join(f"05/06/2023 09:00:{n:02d},{n}\n" for n in range(9)))
+    with pytest.raises(TableFileError, match="Date does not say.*--day-first or --month-first"):
+        read(path)
+    for order, month in ((DayOrder.DAY_FIRST, "06-05"), (DayOrder.MONTH_FIRST, "05-06")):
+        data = read(path, ReadOptions(order=order))
+        assert data.clock.show(int(data.times_ns[0])) == f"2023-{month}T09:00:00Z"
+
+
+def test_a_clear_clock_is_used_before_one_in_doubt(write: Write) -> None:
+    rows = "".join(f"05/06/2023,{EPOCH + n},{n % 4}\n" for n in range(9))
+    assert read(write(f"Date,epoch,a\n{rows}")).times_ns[0] == EPOCH * SECOND
+
+
+def test_a_date_and_a_time_of_day_are_read_in_any_order_of_days(write: Write) -> None:
+    rows = "".join(f"21/11/2026,09:00:{n:02d},{n % 4}\n" for n in range(9))
+    data = read(write(f"Date,Time,a\n{rows}"))
+    assert data.clock.show(int(data.times_ns[0])) == "2026-11-21T09:00:00Z"
+
+
+def test_days_of_a_spreadsheet_need_a_flag(write: Write) -> None:
+    path = write("time,a\n" + "".join(f"{46347 + n / 86400:.9f},{n}\n" for n in range(9)))
+    with pytest.raises(TableFileError, match="--excel-dates"):
+        read(path)
+    data = read(path, ReadOptions(excel=True))
+    assert data.clock.show(int(data.times_ns[0])) == "2026-11-21T00:00:00Z"
+    assert np.diff(data.times_ns).tolist() == [SECOND] * 8
+    seconds = read(path, ReadOptions(time="time"))
+    assert not seconds.clock.absolute

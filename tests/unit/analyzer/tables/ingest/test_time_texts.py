@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import numpy as np
 import pandas as pd
 import pytest
 
-from reveal_analyzer.tables.ingest.time_texts import UNREADABLE, spelled_as_iso, times_of
+from reveal_analyzer.tables.ingest.time_texts import (
+    UNREADABLE,
+    DayOrder,
+    across_midnight,
+    clock_times_of,
+    day_order,
+    spelled_as_iso,
+    times_of,
+)
 
 NS = 1_000_000_000
 MOMENT = int(datetime(2023, 5, 5, 8, 50, 7, tzinfo=UTC).timestamp()) * NS
@@ -58,3 +67,50 @@ def test_without_a_day_it_is_no_time(text: str) -> None:
 )
 def test_twelve_hours(hour: str, expected: str) -> None:
     assert expected in spelled_as_iso(f"2023-05-05 {hour}")
+
+
+@pytest.mark.parametrize(
+    ("texts", "order"),
+    [
+        (["13/05/2023 08:50:07"], DayOrder.DAY_FIRST),
+        (["05/06/2023", "05/13/2023"], DayOrder.MONTH_FIRST),
+        (["05/05/2023 08:50:07"], DayOrder.MONTH_FIRST),
+        (["05/06/2023"], DayOrder.IN_DOUBT),
+        (["5-6-2023 1:02"], DayOrder.IN_DOUBT),
+        (["2023-05-06", "05.06.2023"], DayOrder.NONE),
+        ([], DayOrder.NONE),
+    ],
+)
+def test_all_dates_of_a_column_decide_the_order(texts: list[str], order: DayOrder) -> None:
+    assert day_order(pd.Series(texts, dtype=object)) is order
+
+
+def test_dates_are_read_in_their_order() -> None:
+    texts = pd.Series(["05/04/2023 08:50:07", "2023-05-04 08:50:07", "x"])
+    by_month = times_of(texts, DayOrder.MONTH_FIRST)
+    assert by_month[0] == by_month[1] == MOMENT - 86_400 * NS
+    assert times_of(texts, DayOrder.DAY_FIRST)[0] == MOMENT - 30 * 86_400 * NS
+    assert by_month[2] == UNREADABLE
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("0:00:07", 7), ("27:00:07.5", 97_207.5), ("1-02:03:04", 93_784), ("2 days, 0:00:01", 172_801),
+     ("2 days 00:00:01", 172_801), ("08:50", 31_800), ("12:00:01 AM", 1), ("1:00:00 pm", 46_800),
+     ("99:00:61x", None), ("abc", None), ("2023-05-05 08:50:07", None)],
+)  # fmt: skip
+def test_clocks_without_a_day_are_read(text: str, seconds: float | None) -> None:
+    expected = UNREADABLE if seconds is None else int(seconds * NS)
+    assert clock_times_of(pd.Series([text])).tolist() == [expected]
+
+
+def test_two_numbers_may_be_minutes_and_seconds() -> None:
+    assert clock_times_of(pd.Series(["08:50"]), minutes_first=True).tolist() == [530 * NS]
+
+
+def test_a_time_of_day_goes_on_after_midnight() -> None:
+    times = np.array([86_399, UNREADABLE // NS, 0, 1, 86_398]) * NS
+    times[1] = UNREADABLE
+    assert across_midnight(times)[[0, 2, 3, 4]].tolist() == [
+        NS * second for second in (86_399, 86_400, 86_401, 86_398)
+    ]

@@ -1,0 +1,80 @@
+"""The formats of well-known tools: recognized, read by their columns, and refused with advice."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from reveal_analyzer.tables.ingest.formats import FORMATS, format_names
+from reveal_analyzer.tables.ingest.open import TableFileError
+from reveal_analyzer.tables.ingest.reader import Dataset, ReadOptions, read
+from support.format_samples import FAULT, SAMPLES, FormatSample, format_samples
+from support.table_files import Write
+
+SAMPLE_FILES = format_samples()
+SECOND = 1_000_000_000
+
+
+def by_name(sample: FormatSample) -> str:
+    return sample.format
+
+
+def faulty(data: Dataset, metric: str) -> np.ndarray:
+    """The metric with the fault; of several hosts that of the last one."""
+    table = data.nodes[-1].table
+    return np.asarray(table.values[:, table.names.index(metric)])
+
+
+def test_each_format_has_a_sample() -> None:
+    assert {sample.format for sample in SAMPLE_FILES} == set(format_names())
+
+
+@pytest.mark.parametrize("sample", SAMPLE_FILES, ids=by_name)
+@pytest.mark.parametrize("named", [True, False])
+def test_values_and_times_of_a_format_are_read(
+    write: Write, sample: FormatSample, named: bool
+) -> None:
+    if not (named or sample.certain):
+        pytest.skip("other tools write the same: the format must be named")
+    options = ReadOptions(format=sample.format if named else "", counters=frozenset())
+    data = read(write(sample.text), options)
+    assert data.understanding.format == sample.format
+    assert len(data.times_ns) == SAMPLES
+    assert np.abs(np.diff(data.times_ns) - SECOND).max() < SECOND // 100
+    assert abs(int(data.times_ns[0]) - sample.first_ns) < SECOND // 100
+    values = faulty(data, sample.metric)
+    scale = np.median(values) / 50
+    assert np.flatnonzero(values / scale > 70).tolist() == list(FAULT)
+
+
+@pytest.mark.parametrize("sample", SAMPLE_FILES, ids=by_name)
+def test_another_file_is_refused_with_the_command_that_writes_it(
+    write: Write, sample: FormatSample
+) -> None:
+    chosen = next(each for each in FORMATS if each.name == sample.format)
+    if not chosen.signature:
+        pytest.skip("a format that is as others are")
+    with pytest.raises(TableFileError, match="is not what") as refused:
+        read(write("time,a\n1,2\n"), ReadOptions(format=sample.format))
+    assert chosen.command in str(refused.value)
+    assert chosen.advice in str(refused.value)
+
+
+def test_a_file_of_another_tool_is_called_by_its_name(write: Write) -> None:
+    (sadf,) = (sample for sample in SAMPLE_FILES if sample.format == "sadf")
+    with pytest.raises(TableFileError, match="looks like sadf -d"):
+        read(write(sadf.text), ReadOptions(format="vmstat"))
+
+
+def test_columns_that_are_no_metrics_are_left_out_with_a_note(write: Write) -> None:
+    (ldms,) = (sample for sample in SAMPLE_FILES if sample.format == "ldms")
+    data = read(write(ldms.text))
+    assert [node.node for node in data.nodes] == ["node0", "node1"]
+    assert data.nodes[0].table.names == ("MemFree", "Active")
+    assert any("no metrics: Time_usec, component_id" in note for note in data.notes)
+
+
+def test_without_times_the_advice_is_that_of_the_tool(write: Write) -> None:
+    rows = "".join(f" {n % 3}  0  0 {n * n % 11} {n % 7}\n" for n in range(30))
+    data = read(write(f" r  b   swpd   free us\n{rows}"))
+    assert any("`vmstat -t` writes the times" in note for note in data.notes)

@@ -1,0 +1,43 @@
+"""Text files as they are opened: UTF-8 and UTF-16, plain and compressed."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from reveal_analyzer.tables.ingest.open import FileKind, TableFileError, kind_of, open_text
+from reveal_analyzer.tables.ingest.reader import read
+from support.table_files import Write, lone
+
+TEXT = "time,µs busy\n" + "".join(f"2026-11-21 10:{n:02d}:00,{n}.5\n" for n in range(60))
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, zstandard.ZstdCompressor().compress])
+def test_utf16_is_read_with_and_without_a_mark(write: Write, encoding: str, pack: object) -> None:
+    assert callable(pack)
+    path = write(pack(TEXT.encode(encoding)))
+    assert kind_of(path) is FileKind.TEXT
+    with open_text(path) as file:
+        assert file.read() == TEXT.encode()
+    assert lone(read(path)).names == ("µs busy",)
+
+
+def test_utf16_that_is_cut_within_a_character_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(TEXT.encode("utf-16")[:-1])
+    with open_text(path) as file:
+        assert file.read().decode()[:-2] == TEXT[:-1]
+
+
+def test_json_in_utf16_is_json(write: Write) -> None:
+    with pytest.raises(TableFileError, match="is JSON"):
+        kind_of(write('[{"time": 1}]'.encode("utf-16")))
+
+
+def test_other_bytes_with_zeros_are_no_text(write: Write) -> None:
+    with pytest.raises(TableFileError, match="neither a recording"):
+        kind_of(write(b"\x7fELF\x02\x01\x01" + bytes(400)))
