@@ -130,7 +130,8 @@ class SectionReport:
 
         if len(self._hosts) > 1 and self._sections.host:
             raise TableFileError(
-                f"{self._path} has rows of {len(self._hosts)} hosts: write each to a file of its own"
+                f"{self._path} has rows of {len(self._hosts)} hosts: write each to a file of its"
+                " own"
             )
         values = sum(map(len, self._values.values()))
         if self._replaced > _MOST_ODD * values:

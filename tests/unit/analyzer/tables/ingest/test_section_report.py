@@ -71,7 +71,10 @@ def test_a_day_in_doubt_needs_a_flag(write: Write) -> None:
 
 
 def test_samples_without_times_begin_with_their_first_section(write: Write) -> None:
-    sample = "avg-cpu:  %user   %idle\n           {0}.00   90.00\n\nDevice  tps\nsda  {0}.00\nsdb  2.00\n\n"
+    sample = (
+        "avg-cpu:  %user   %idle\n           {0}.00   90.00\n\n"
+        "Device  tps\nsda  {0}.00\nsdb  2.00\n\n"
+    )
     data = read(write(LINUX.format("11/21/26") + "".join(sample.format(n) for n in range(5))))
     assert columns(data)["%user"] == [0, 1, 2, 3, 4]
     assert columns(data)["tps{sda}"] == [0, 1, 2, 3, 4]

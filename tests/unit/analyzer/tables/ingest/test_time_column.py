@@ -132,7 +132,7 @@ def test_minutes_and_hours_are_units(write: Write, name: str, seconds: int) -> N
 
 def test_days_and_months_in_doubt_need_a_flag(write: Write) -> None:
     path = write("Date,a\n" + "".join(f"05/06/2023 09:00:{n:02d},{n}\n" for n in range(9)))
-    with pytest.raises(TableFileError, match="Date does not say.*--day-first or --month-first"):
+    with pytest.raises(TableFileError, match=r"Date does not say.*--day-first or --month-first"):
         read(path)
     for order, month in ((DayOrder.DAY_FIRST, "06-05"), (DayOrder.MONTH_FIRST, "05-06")):
         data = read(path, ReadOptions(order=order))
