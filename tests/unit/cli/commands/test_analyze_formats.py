@@ -70,7 +70,7 @@ def test_a_dry_run_has_no_findings(tmp_path: Path, capsys: Capture, flags: tuple
     assert "judges nothing" in capsys.readouterr().err
 
 
-def test_an_unknown_format_lists_the_known_ones(tmp_path: Path, capsys: Capture) -> None:
+def test_an_unknown_format_lists_all_formats(tmp_path: Path, capsys: Capture) -> None:
     assert run("analyze", long_form(tmp_path / "t.csv"), "--format", "nothing") == USAGE
     assert "--format nothing is not known: sadf, sar" in capsys.readouterr().err
 

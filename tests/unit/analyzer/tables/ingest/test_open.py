@@ -26,7 +26,7 @@ def test_utf16_is_read_with_and_without_a_mark(write: Write, encoding: str, pack
     assert lone(read(path)).names == ("µs busy",)
 
 
-def test_utf16_that_is_cut_within_a_character_is_read(tmp_path: Path) -> None:
+def test_utf16_that_ends_within_a_character_is_read(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_bytes(TEXT.encode("utf-16")[:-1])
     with open_text(path) as file:

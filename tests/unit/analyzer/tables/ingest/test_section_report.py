@@ -19,7 +19,7 @@ def columns(data: Dataset) -> dict[str, list[float]]:
     return dict(zip(table.names, table.values.T.tolist(), strict=True))
 
 
-def test_sections_of_one_time_are_one_sample(write: Write) -> None:
+def test_sections_of_the_same_time_are_a_sample(write: Write) -> None:
     second = (
         "10:00:0{0} AM     CPU     %user     %idle\n10:00:0{1} AM     all      {1}.00     90.00\n\n"
         "10:00:0{0} AM     IFACE   rxpck/s   txpck/s\n10:00:0{1} AM      lo      7.00      {1}.00\n"
@@ -55,7 +55,7 @@ def test_a_clock_goes_on_after_midnight_in_each_section(write: Write) -> None:
     ("day", "expected"), [("11/21/26", "2026-11-21"), ("21.11.2026", "2026-11-21"),
                           ("21/11/26", "2026-11-21"), ("06/06/26", "2026-06-06")],
 )  # fmt: skip
-def test_a_day_that_exists_in_one_order_only_is_read(write: Write, day: str, expected: str) -> None:
+def test_a_day_that_exists_in_a_single_order_is_read(write: Write, day: str, expected: str) -> None:
     rows = "".join(f"10:00:0{n}     {n}.00\n" for n in range(5))
     data = read(write(f"{LINUX.format(day)}09:59:59     %user\n{rows}"))
     assert data.clock.show(int(data.times_ns[0])).startswith(expected)

@@ -139,7 +139,7 @@ def test_days_and_months_in_doubt_need_a_flag(write: Write) -> None:
         assert data.clock.show(int(data.times_ns[0])) == f"2023-{month}T09:00:00Z"
 
 
-def test_a_clear_clock_is_used_before_one_in_doubt(write: Write) -> None:
+def test_a_clear_clock_is_used_before_a_doubtful_clock(write: Write) -> None:
     rows = "".join(f"05/06/2023,{EPOCH + n},{n % 4}\n" for n in range(9))
     assert read(write(f"Date,epoch,a\n{rows}")).times_ns[0] == EPOCH * SECOND
 
