@@ -71,20 +71,26 @@ class ColumnContents:
         return values
 
     def choose(
-        self, used: Collection[int], ignored: Collection[int], chosen: Collection[int]
+        self,
+        used: Collection[int],
+        ignored: Collection[int],
+        chosen: Collection[int],
+        constant: Collection[int],
     ) -> ColumnChoice:
         """Return the metrics: all columns with numbers.
 
         ``used`` are columns of times and entities; ``ignored`` are known to be no metrics;
-        ``chosen`` are the only ones, if there are any.
+        ``chosen`` are the only ones, if there are any; ``constant`` might distinguish entities.
         """
         every = np.arange(len(self._names))
-        metric = ~np.isin(every, list(used))
+        same = np.isin(every, list(constant))
+        metric = ~np.isin(every, list(used)) & ~same
         asked = np.isin(every, list(chosen)) if chosen else np.ones(len(every), np.bool_)
         listed = ~np.isin(every, list(ignored)) & asked
         text, empty = self.text, self.known == 0
         kept: Indices = np.flatnonzero(metric & listed & ~text & ~empty)
         left_out = (
+            (same, "as they distinguish no rows", "distinguishes no rows"),
             (metric & listed & text, "as they hold text", "text"),
             (metric & listed & ~text & empty, "as they are always missing", "always missing"),
             (metric & ~listed, "" if chosen else "as they are no metrics", "not a metric"),

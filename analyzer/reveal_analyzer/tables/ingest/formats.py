@@ -96,22 +96,23 @@ FORMATS = (
         ),
     ),
     TableFormat(
-        "sar", "sar", "`sadf -d` writes the same with dates",
-        signature=rf"^{_TIME_OF_DAY}\s(?=.*(?:%|/s\b|-sz\b|kb))(?:\s*[^\s\d,;|][^\s,;|]*)+\s*$",
-        units=_SYSSTAT_UNITS,
+        "pidstat", "pidstat -h", "`pidstat -h -H` writes seconds since the epoch",
+        signature=rf"^(?:#\s*Time|{_TIME_OF_DAY})\s+(?:UID|USER)\s+\w+\s",
+        units={**_SYSSTAT_UNITS, r"^(VSZ|RSS)$": "KiB"},
         sections=Sections(
-            header=rf"^{_TIME_OF_DAY}\s(?:\s*[^\s\d,;|][^\s,;|]*)+\s*$",
-            labels=_SYSSTAT_LABELS | {"PID", "TGID", "TID", "Command"},
-            dropped=frozenset(("UID",)),
+            header=rf"^(?:#\s*Time|{_TIME_OF_DAY})\s+(?:UID|USER)\s", time="Time",
+            labels=frozenset(("PID", "TGID", "TID", "Command")),
+            dropped=frozenset(("UID", "USER", "CPU")),
         ),
     ),
     TableFormat(
-        "pidstat", "pidstat -h", "`pidstat -h -H` writes seconds since the epoch",
-        signature=r"^#\s*Time\s+(?:[AP]M\s+)?UID\s",
-        units={**_SYSSTAT_UNITS, r"^(VSZ|RSS)$": "KiB"},
+        "sar", "sar", "`sadf -d` writes the same with dates",
+        signature=rf"^{_TIME_OF_DAY}\s(?=.*(?:%|/s\b|-sz\b|kb))(?!\s*LINUX)"
+        r"(?:\s*[A-Za-z%][^\s,;|]*)+\s*$",
+        units=_SYSSTAT_UNITS,
         sections=Sections(
-            header=r"^#\s*Time\s", labels=frozenset(("PID", "TGID", "TID", "Command")),
-            dropped=frozenset(("UID", "CPU")), time="Time",
+            header=rf"^{_TIME_OF_DAY}\s(?!\s*LINUX)(?:\s*[A-Za-z%][^\s,;|]*)+\s*$",
+            labels=_SYSSTAT_LABELS,
         ),
     ),
     TableFormat(

@@ -140,8 +140,8 @@ def _known_header(known: TableFormat, rows: Sequence[_Row], found: _Header, widt
     if header < 0:
         return found
     split = _split_names(known, rows[header], width)
-    names = _names(_Row(rows[header].line, split), width)
-    if names is None:
+    parts = _names(_Row(rows[header].line, split), width)
+    if parts is None:
         return found
     skipped = re.compile(known.skipped) if known.skipped else None
     below = range(header + 1, len(rows))
@@ -155,7 +155,7 @@ def _known_header(known: TableFormat, rows: Sequence[_Row], found: _Header, widt
         ),
         len(rows),
     )
-    return header, names, first
+    return header, parts, first
 
 
 def _split_names(known: TableFormat, row: _Row, width: int) -> tuple[str, ...]:

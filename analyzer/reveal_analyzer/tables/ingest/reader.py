@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from reveal_analyzer.arrays import Floats, Indices, Ints
+from reveal_analyzer.arrays import Bools, Floats, Indices, Ints
 from reveal_analyzer.tables.ingest import counter_columns, host_names
 from reveal_analyzer.tables.ingest.column_contents import (
     ColumnContents,
@@ -138,7 +138,7 @@ class _TableBuilder:
         self._buffer = RowBuffer(len(self._names), options.memory_bytes)
         self._clock: TimeColumn | None = None
         self._times: list[Ints] = []
-        self._valued: list[np.ndarray] = []
+        self._valued: list[Bools] = []
         self._entities = self._requested(options.entities) or self._known("entities")
         self._labels = RowLabels(self._names, self._entities)
         self._contents = ColumnContents(self._names, self._source.marks)
@@ -154,7 +154,8 @@ class _TableBuilder:
             self._times.append(self._clock.read(block))
         self._labels.add(block, {self._clock.column, self._clock.of_day})
         numbers_of_block = self._contents.numbers(block)
-        self._valued.append(~np.isnan(numbers_of_block).all(axis=1))
+        valued: Bools = ~np.isnan(numbers_of_block).all(axis=1)
+        self._valued.append(valued)
         self._buffer.append(numbers_of_block)
 
     def dataset(self) -> Dataset:
@@ -170,13 +171,13 @@ class _TableBuilder:
         used = {
             clock.column,
             clock.of_day,
-            *self._entities,
             *(entities.columns if entities else ()),
         }
         columns = self._contents.choose(
             [index for index in used if index is not None],
             self._known("ignored"),
             self._requested(self._options.values) or self._known("values"),
+            [index for index in self._entities if index not in used],
         )
         if not len(columns.kept):
             raise TableFileError(f"{self._path} has no column of numbers except its times")

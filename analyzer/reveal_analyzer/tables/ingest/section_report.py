@@ -89,12 +89,16 @@ class SectionReport:
             (self._averages, "of averages"),
             (self._odd, "without a row"),
         )
-        replaced = (
+        notes = (
             [f"{self._replaced} values replace others of the same time and name"]
             if self._replaced
             else []
         )
-        return replaced + [
+        dropped = {name for kind in self._kinds.values() for name in kind.names}
+        dropped &= self._sections.dropped
+        if dropped:
+            notes.append(f"left out, as they are no metrics: {', '.join(sorted(dropped))}")
+        return notes + [
             f"skipped {count} line{'s' if count > 1 else ''} {what}"
             for count, what in counted
             if count

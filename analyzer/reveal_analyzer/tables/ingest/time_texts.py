@@ -39,7 +39,7 @@ _FORMS = (
 )  # fmt: skip
 _YEAR_LAST = re.compile(r"^\s*(\d\d?)([/-])(\d\d?)\2(\d{4})(?=\D|$)")
 _CLOCK = (
-    r"\s*(?:(?P<days>\d+)(?:-|\s*days?,?\s+))?(?P<first>\d+):(?P<second>\d\d)"
+    r"^\s*(?:(?P<days>\d+)(?:-|\s*days?,?\s+))?(?P<first>\d+):(?P<second>\d\d)"
     r"(?::(?P<third>\d\d))?(?:[.,](?P<part>\d{1,9}))?(?:\s*(?P<half>[AaPp])[Mm])?\s*\Z"
 )
 _HALF_DAY_NS = NS_PER_DAY // 2

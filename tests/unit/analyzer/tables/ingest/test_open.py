@@ -30,7 +30,7 @@ def test_utf16_that_ends_within_a_character_is_read(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_bytes(TEXT.encode("utf-16")[:-1])
     with open_text(path) as file:
-        assert file.read().decode()[:-2] == TEXT[:-1]
+        assert file.read().decode()[:-1] == TEXT[:-1]
 
 
 def test_json_in_utf16_is_json(write: Write) -> None:

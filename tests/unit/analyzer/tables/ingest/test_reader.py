@@ -314,7 +314,8 @@ def test_very_wide_tables_are_read(write: Write) -> None:
 
 
 def test_times_out_of_range_count_as_unreadable(write: Write) -> None:
-    data = read(write(f"time,a\n{EPOCH},1\n1e300,2\n{EPOCH + 2},3\n"))
+    rows = "".join(f"{EPOCH + index},3\n" for index in range(2, 20))
+    data = read(write(f"time,a\n{EPOCH},1\n1e300,2\n{rows}"))
     assert UNREADABLE not in data.times_ns.tolist()
     assert "no readable time" in data.notes[0]
 
@@ -335,3 +336,21 @@ def test_a_counter_on_a_host_is_a_counter_on_all_hosts(write: Write) -> None:
     data = read(write(f"time,n1.rx,n1.mem,n2.rx,n2.mem\n{rows}"))
     assert data.counters == {"rx"}
     assert data.nodes[1].table.values[1:, 0].tolist() == [0.0] * 39
+
+
+def test_more_than_a_twentieth_of_the_rows_is_never_lost(write: Write) -> None:
+    rows = [f"{EPOCH + index},{index % 3}\n" for index in range(40)]
+    with pytest.raises(TableFileError, match=r"3 of 43 rows have the time of another: .*--entity"):
+        read(write("".join(["time,a\n", *rows, *rows[:3]])))
+    with pytest.raises(TableFileError, match=r"3 of 43 rows have no readable time: .*--time"):
+        read(write("".join(["time,a\n", *rows, *["unknown,7\n"] * 3])))
+    data = read(write("".join(["time,a\n", *rows, *rows[:2]])))
+    assert data.notes[-1] == "2 rows have the time of another: the last of each time counts"
+
+
+def test_what_all_rows_are_about_is_no_metric(write: Write) -> None:
+    rows = "".join(f"2026-11-21 10:00:{n:02d}, 3, {n} %\n" for n in range(20))
+    data = read(write(f"timestamp, index, utilization.gpu [%]\n{rows}"))
+    assert lone(data).names == ("utilization.gpu [%]",)
+    assert "left out, as they distinguish no rows: index" in data.notes
+    assert data.understanding.omitted[0].name == "index"
