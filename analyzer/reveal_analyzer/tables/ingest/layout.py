@@ -322,6 +322,9 @@ def _names(row: _Row, width: int) -> tuple[str, ...] | None:
     It may begin with a mark of comments, and rows may end with a separator that it has not.
     """
     fields = row.fields
+    quoted = sum('"' in field for field in fields)
+    if 0 < quoted < len(fields):  # a sentence of a tool: a reader of CSV leaves no quotes
+        return None
     if fields and fields[0].startswith("#"):
         bare = fields[0].lstrip("#").strip()
         fields = (bare, *fields[1:]) if bare or len(fields) == width else fields[1:]

@@ -80,7 +80,8 @@ class Understanding:
     """What was understood of a file.
 
     ``columns`` are the names of all; ``time`` and ``entities`` those of the columns with times and
-    with what rows are about; ``units`` has the unit of each metric for which it is known.
+    with what rows are about, ``metrics`` those with values; ``units`` has the unit of each metric
+    for which it is known.
     """
 
     columns: tuple[str, ...]
@@ -88,6 +89,7 @@ class Understanding:
     time: str
     entities: tuple[str, ...]
     entity_count: int
+    metrics: tuple[str, ...]
     omitted: tuple[OmittedColumn, ...]
     units: dict[str, str]
 
@@ -194,15 +196,19 @@ class _TableBuilder:
         understanding = Understanding(
             self._names,
             self._format.name if self._format else "",
-            ", ".join(self._names[i] for i in (clock.column, clock.of_day) if i is not None),
-            tuple(self._names[index] for index in entities.columns) if entities else (),
+            ", ".join(self._label(i) for i in (clock.column, clock.of_day) if i is not None),
+            tuple(map(self._label, entities.columns)) if entities else (),
             len(entities.members) if entities else 0,
+            tuple(map(self._label, columns.kept.tolist())),
             columns.omitted,
             {self._names[i]: unit for i in columns.kept if (unit := self._unit(i, columns.units))},
         )
         return Dataset(
             self._path, clock, tuple(nodes), rows, tuple(self._notes), counted, understanding
         )
+
+    def _label(self, index: int) -> str:
+        return self._names[index] or f"#{index + 1}"
 
     def _unit(self, index: int, units: Sequence[str]) -> str:
         """Return the unit of a column: as its values have it, its name, or its format."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,7 @@ from support.format_samples import FAULT, SAMPLES, FormatSample, format_samples
 from support.table_files import Write
 
 SAMPLE_FILES = format_samples()
+WRITTEN = Path(__file__).parents[4] / "fixtures" / "table_formats"
 SECOND = 1_000_000_000
 
 
@@ -78,3 +81,36 @@ def test_without_times_the_advice_is_that_of_the_tool(write: Write) -> None:
     rows = "".join(f" {n % 3}  0  0 {n * n % 11} {n % 7}\n" for n in range(30))
     data = read(write(f" r  b   swpd   free us\n{rows}"))
     assert any("`vmstat -t` writes the times" in note for note in data.notes)
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "metric", "values"),
+    [
+        ("sadf.csv", "sadf", "%user", [32.66, 29.00, 30.05]),
+        ("sadf-per-cpu.csv", "sadf", "%user{-1}", [32.66, 29.00, 30.05]),
+        ("sar.txt", "sar", "tps{vda}", [144.00]),
+        ("iostat.txt", "iostat", "r_await{vda}", [1.47]),
+        ("iostat_without_times.txt", "iostat", "%user", [45.30]),
+        ("vmstat.txt", "vmstat", "free", [19747964]),
+        ("collectl.txt", "collectl", "[CPU]User%", [28]),
+        ("perf-stat.csv", "perf-stat", "context-switches", [1671]),
+        ("perf-stat-per-cpu.csv", "perf-stat", "page-faults/CPU0", [15364]),
+        ("perf-stat-text.txt", "perf-stat-text", "cpu-clock", [2005.16]),
+        ("pmrep.csv", "pmrep", "mem.util.free", [20386704, 20371380]),
+    ],
+)
+def test_what_a_tool_has_written_is_read(
+    name: str, known: str, metric: str, values: list[float]
+) -> None:
+    """Files of sysstat 12.6, procps 4.0, collectl 4.3, perf 6.1 and PCP 6.0."""
+    data = read(WRITTEN / name, ReadOptions(counters=frozenset()))
+    assert data.understanding.format == known
+    assert faulty(data, metric)[: len(values)].tolist() == values
+    if data.clock.column is not None:
+        assert np.abs(np.diff(data.times_ns) - SECOND).max() < SECOND // 50
+
+
+def test_processes_are_distinguished_by_pid_and_command() -> None:
+    data = read(WRITTEN / "pidstat.txt", ReadOptions(counters=frozenset()))
+    assert data.understanding.format == "pidstat"
+    assert faulty(data, "%usr{28322/python}")[0] == 1.80
