@@ -322,7 +322,7 @@ def _names(row: _Row, width: int) -> tuple[str, ...] | None:
     It may begin with a mark of comments, and rows may end with a separator that it has not.
     """
     fields = row.fields
-    quoted = sum('"' in field for field in fields)
+    quoted = sum(field.startswith('"') or field.endswith('"') for field in fields)
     if 0 < quoted < len(fields):  # a sentence of a tool: a reader of CSV leaves no quotes
         return None
     if fields and fields[0].startswith("#"):

@@ -156,8 +156,8 @@ class _TableBuilder:
             self._times.append(self._clock.read(block))
         self._labels.add(block, {self._clock.column, self._clock.of_day})
         numbers_of_block = self._contents.numbers(block)
-        valued: Bools = ~np.isnan(numbers_of_block).all(axis=1)
-        self._valued.append(valued)
+        valued = ~np.isnan(numbers_of_block).all(axis=1)
+        self._valued.append(np.asarray(valued, np.bool_))
         self._buffer.append(numbers_of_block)
 
     def dataset(self) -> Dataset:
