@@ -18,7 +18,7 @@ from reveal_analyzer.tables.scoring.scales import MAD
 from reveal_contract.time_units import NS_PER_DAY
 
 LEAST_EVENTS = 4  # fewer recur by chance
-_LEAST_DAYS_APART = 3  # events, if they are whole days apart
+_LEAST_DAYS_APART = 5  # events, if they are whole days apart
 _MANY_EVENTS = 6  # with fewer, the jitter must be small
 _SIGNIFICANT = 3.5  # standard deviations of a number of steps found by chance
 _LEAST_PERIOD = 5.0  # samples

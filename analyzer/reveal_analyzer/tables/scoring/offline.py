@@ -67,14 +67,14 @@ _FRAMES = ((10, 5), (30, 10), (60, 20))
 # with a baseline: a fault that lasts all of the run shows in little but the level
 _LEVEL_BESIDE_BASELINE = 1.5
 _CERTAIN_MULTIPLE = 10.0  # multiple of the normal level that exceeds the threshold by itself
-_SUSTAINED_MULTIPLE = 7.0  # the same, of several metrics for some samples
+_SUSTAINED_MULTIPLE = 10.0  # the same, of several metrics for some samples
 _COUNTED = 10.0  # cap in spreads where the run is its own reference
 _MOSTLY = 0.95  # share of samples whose distance is normal for a single one
 _SEVERAL = 2  # least number of metrics in such a sample
 _LEAST_OUT = 2.0  # spreads: in many runs nothing moves most of the time
 _LEAST_SUSTAINED = 1.0  # the same, reached by three samples in a row
 _APART = 30  # samples between two such stretches
-_EXCEPTIONS = 3  # stretches: with more, their height is normal
+_EXCEPTIONS = 2  # stretches: with more, their height is normal
 _RESTLESS = 0.3  # of the least spread: metrics that rest show no noise to judge an excursion by
 _WINDOWS_A_FEATURE = 1  # with fewer, all windows have about the same distance
 
@@ -153,9 +153,11 @@ class _RawDistances:
         """Add a block's distances (n, m); ``restless`` (m,) are metrics with noise of their own."""
         self.smooth.add(centered_mean(off, LEVEL_MEAN))
         self.single.add(off)
-        alone = _over_most(off, before, _LEAST_OUT) / _CERTAIN_MULTIPLE
-        sustained = _over_most(lasting(off), before, _LEAST_SUSTAINED) / _SUSTAINED_MULTIPLE
-        self.several.add(np.where(restless, np.maximum(alone, sustained), 0.0))
+        multiples = _over_most(off, before, _LEAST_OUT) / _CERTAIN_MULTIPLE
+        if not before:  # beside a baseline distances are not capped: the other views show it
+            sustained = _over_most(lasting(off), before, _LEAST_SUSTAINED) / _SUSTAINED_MULTIPLE
+            multiples = np.maximum(multiples, sustained)
+        self.several.add(np.where(restless, multiples, 0.0))
 
     def over(self, before: int) -> Floats:
         """Return the table's samples as multiples of what is certainly abnormal."""
@@ -170,7 +172,7 @@ class _RawDistances:
 def _exceptional(multiples: Floats) -> Floats:
     """Return multiples (n,) less those that are exceeded again and again, and so are no exception.
 
-    They count over the peak of the fourth highest stretch.
+    They count over the peak of the third highest stretch.
     """
     spans = spans_of(multiples >= 1.0, _APART)
     peaks = sorted((float(multiples[first:end].max()) for first, end in spans), reverse=True)
