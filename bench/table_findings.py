@@ -1,8 +1,8 @@
-"""Findings on tables whose truth is known: false ones of healthy courses, and faults found.
+"""Findings on tables whose truth is known: false ones of healthy series, and faults found.
 
     bench/table_findings [--runs N] [--seed N] [--mode MODE] [--only NAME...]
 
-Every course of ``tablesbench/courses.py`` is drawn N times from the seed.  Columns:
+Each of ``tablesbench/series.py`` is drawn N times from the seed.  Columns:
 
   tables     how many were judged
   silent     share of tables without a false finding
@@ -28,26 +28,25 @@ from benchmark_report import Row, report
 from reveal_analyzer.tables.findings import ScoredTable, findings
 from reveal_analyzer.tables.scoring.api import MODES, score
 from reveal_contract.finding import Finding, State
-from tablesbench.courses import FAULTY, HEALTHY, Course, Random
+from tablesbench.series import FAULTY, HEALTHY, Random, Series
 
 _NEAR = 0.02  # share of a run within which the beginning of a change is right
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the findings on a course are worth."""
+    """What the findings on a series are worth."""
 
     false: int
     found: bool
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Judge the courses and report."""
+    """Judge the series and report."""
     asked = _parser().parse_args(argv)
-    courses = {**HEALTHY, **FAULTY}
+    drawn = {**HEALTHY, **FAULTY}
     rows = [
-        _row(name, courses[name], asked.mode, asked.seed, asked.runs)
-        for name in asked.only or courses
+        _row(name, drawn[name], asked.mode, asked.seed, asked.runs) for name in asked.only or drawn
     ]
     report("table_findings", rows, seed=asked.seed, mode=asked.mode)
     return 0
@@ -58,19 +57,19 @@ def _parser() -> argparse.ArgumentParser:
         prog="bench/table_findings", description=__doc__,
         formatter_class=argparse.RawTextHelpFormatter,
     )  # fmt: skip
-    parser.add_argument("--runs", type=int, default=20, metavar="N", help="tables of each course")
+    parser.add_argument("--runs", type=int, default=20, metavar="N", help="tables of each series")
     parser.add_argument("--seed", type=int, default=1, metavar="N")
     parser.add_argument("--mode", choices=MODES, default="offline")
     parser.add_argument("--only", nargs="+", choices=[*HEALTHY, *FAULTY], metavar="NAME")
     return parser
 
 
-def _row(name: str, draw: Callable[[Random], Course], mode: str, seed: int, runs: int) -> Row:
-    # each course has a stream of its own, whichever others are drawn
+def _row(name: str, draw: Callable[[Random], Series], mode: str, seed: int, runs: int) -> Row:
+    # each series has a stream of its own, whichever others are drawn
     random = np.random.default_rng([seed, zlib.crc32(name.encode())])
     verdicts = [judged(draw(random), mode) for _ in range(runs)]
     row: Row = {
-        "course": name,
+        "series": name,
         "tables": runs,
         "silent": sum(each.false == 0 for each in verdicts) / runs,
         "false": sum(each.false for each in verdicts) / runs,
@@ -78,19 +77,19 @@ def _row(name: str, draw: Callable[[Random], Course], mode: str, seed: int, runs
     return row | ({"found": sum(each.found for each in verdicts) / runs} if name in FAULTY else {})
 
 
-def judged(course: Course, mode: str) -> Verdict:
-    """Judge a course and compare the findings with its truth."""
-    scored = ScoredTable("node", course.table, mode, score(course.table, mode))
-    times = course.table.times_ns
-    if course.fault is None:
+def judged(series: Series, mode: str) -> Verdict:
+    """Judge a series and compare the findings with its truth."""
+    scored = ScoredTable("node", series.table, mode, score(series.table, mode))
+    times = series.table.times_ns
+    if series.fault is None:
         return Verdict(len(findings(scored)), found=False)
-    first_ns, last_ns = int(times[course.fault[0]]), int(times[course.fault[1] - 1])
+    first_ns, last_ns = int(times[series.fault[0]]), int(times[series.fault[1] - 1])
     hits, false = [], 0
     for finding in findings(scored):
         meets = finding.first_observed_ns <= last_ns and finding.last_observed_ns >= first_ns
         hits += [finding] if meets else []
         false += not meets
-    if course.stays:
+    if series.stays:
         near_ns = int(_NEAR * int(times[-1] - times[0]))
         return Verdict(false, len(hits) == 1 and _is_change(hits[0], first_ns, near_ns))
     return Verdict(false, bool(hits))

@@ -18,14 +18,14 @@ class TestWarmUps:
     since = np.arange(1_000)
     restarted = np.concatenate([np.arange(600), np.arange(400)])
 
-    def test_what_a_table_begins_with_and_ends_soon_is_one(self) -> None:
+    def test_what_a_table_begins_with_and_ends_soon_is_found(self) -> None:
         assert warm_ups(flags(1_000, (0, 60)), self.since, 5) == [(0, 60)]
 
     def test_what_lasts_or_begins_later_is_none(self) -> None:
         assert not warm_ups(flags(1_000, (0, 300)), self.since, 5)
         assert not warm_ups(flags(1_000, (50, 90)), self.since, 5)
 
-    def test_a_restart_after_a_gap_is_one(self) -> None:
+    def test_a_restart_after_a_gap_is_found(self) -> None:
         assert warm_ups(flags(1_000, (598, 640)), self.restarted, 5) == [(598, 640)]
 
     def test_what_is_abnormal_before_the_gap_is_none(self) -> None:
