@@ -133,8 +133,8 @@ class Collector:
         self._missing: tuple[MissingSource, ...] = ()
         self._absent: list[Source] = []
         self._hung: dict[str, Opening] = {}
-        roots = registry.roots_of(settings)
-        self._boot, self._assumed = boot_id(roots), host_constants(roots).assumed
+        self._boot = boot_id(roots := registry.roots_of(settings))
+        self._assumed = host_constants(roots).assumed
         self._facts: FactsPublisher | None = None
         self._sampler: Sampler | None = None
         self._queue: queue.SimpleQueue[RawSlice | None] = queue.SimpleQueue()
@@ -200,8 +200,7 @@ class Collector:
 
     def status(self) -> CollectorStatus:
         """Return the current health; raises ``RuntimeError`` before ``start``."""
-        sampler = self._running()
-        health = self._health()
+        sampler, health = self._running(), self._health()
         failing, now_ns = self._failing(), time.monotonic_ns()
         return CollectorStatus(
             node=self.settings.node, boot=self._boot.hex(), sequence=sampler.counts.sequence,
@@ -212,12 +211,10 @@ class Collector:
             ),
             missing=self._still_missing(),
             degraded=tuple(map(printable, self._degraded(health, failing))),
-            failing=tuple(failing), late_ticks=sampler.counts.late_ticks,
-            missed_ticks=sampler.counts.missed_ticks,
-            skipped_slices=sampler.counts.skipped_slices,
+            failing=tuple(failing), skipped_slices=sampler.counts.skipped_slices,
+            late_ticks=sampler.counts.late_ticks, missed_ticks=sampler.counts.missed_ticks,
             delivered=max((sink.delivered for sink in health), default=0),
-            buffered=sum(sink.buffered for sink in health),
-            dropped=self._unencoded + sum(sink.dropped for sink in health),
+            buffered=sum(sink.buffered for sink in health), dropped=self._dropped(health),
             subjects=tuple(
                 subject for source in self._subject_sources for subject in source.subjects
             ),
@@ -256,9 +253,8 @@ class Collector:
         return publisher
 
     def _nvml_answers(self) -> bool:
-        now_ns = time.monotonic_ns()
-        feeds = [feed for feed in self._running().feeds if feed.driver == NVML_DRIVER]
-        return any(_is_up(feed, now_ns) for feed in feeds)
+        now_ns, feeds = time.monotonic_ns(), self._running().feeds
+        return any(feed.driver == NVML_DRIVER and _is_up(feed, now_ns) for feed in feeds)
 
     def _still_missing(self) -> tuple[MissingSource, ...]:
         absent = {feed.name for feed in self._running().feeds if feed.absent}
@@ -273,6 +269,9 @@ class Collector:
         if self._sampler is None:
             raise RuntimeError("the collector has not been started")
         return self._sampler
+
+    def _dropped(self, health: Sequence[SinkHealth]) -> int:
+        return self._unencoded + sum(sink.dropped for sink in health)
 
     def _health(self) -> list[SinkHealth]:
         return [sink.health() for sink in self._sinks]
@@ -312,12 +311,11 @@ class Collector:
             read_ns=[
                 None if feed.driver in down else feed.read_ns for feed in sampler.feeds[:count]
             ],
-            late_ticks=sampler.counts.late_ticks,
-            missed_ticks=sampler.counts.missed_ticks,
-            dropped_slices=self._unencoded + sum(sink.dropped for sink in health),
+            late_ticks=sampler.counts.late_ticks, missed_ticks=sampler.counts.missed_ticks,
+            dropped_slices=self._dropped(health),
             buffered_slices=sum(sink.buffered for sink in health),
             fallbacks=len(self._degraded(health, failing)),
-        )
+        )  # fmt: skip
 
     def _receive(self, raw: RawSlice) -> None:
         """Accept a slice of the sampler without blocking its thread for long.
