@@ -168,13 +168,13 @@ def folder(tmp_path: Path) -> Path:
     values = np.cumsum(rng.normal(size=(1200, 6)), 0) * 0.05 + rng.normal(size=(1200, 6))
     label = np.zeros(600, np.uint8)
     label[200:230] = label[400:405] = 1
-    values[600:][label > 0, 2] += 25.0
+    values[600:][label > 0, 2:4] += 25.0
     arrays = {
         "train": values[:600].astype(np.float32),
         "test": values[600:].astype(np.float32),
         "label": label,
         "cause_span": np.array([[200, 229], [400, 404]], np.int32),
-        "cause_dims": np.arange(6)[None, :].repeat(2, 0) == 2,
+        "cause_dims": np.isin(np.arange(6), (2, 3))[None, :].repeat(2, 0),
         "metrics": np.array(list("abcdef")),
     }
     np.savez(tmp_path / "one.npz", **arrays)

@@ -24,6 +24,7 @@ MISSING = (
     "<not counted>", "<not supported>", "#DIV/0!", "#N/A", "#VALUE!", "Infinity%",
 )  # fmt: skip
 _SEPARATORS = (",", ";", "\t", "|", BLANKS)
+_HAS_BLANK = re.compile(r"\s")
 _NAMED_SEPARATOR = re.compile(r'"?sep=([,;|\t])"?\s*\Z', re.IGNORECASE)
 _RULE = re.compile(r"[-+=|\s]*\Z")  # a line of dashes below a header, and an empty one
 _NUMBER = re.compile(r"['\"]?[-+]?(?:\d[\d.,']*|\.\d+)(?:e[-+]?\d+)?\s?(?:%|[a-zµ°]{0,4})?\Z", re.I)
@@ -187,18 +188,18 @@ def _separator(lines: Sequence[str]) -> str:
     """Return the separator by which most lines have the same number of fields, and numbers."""
     sample = [line for line in lines if not line.startswith("#")][-_MOST_ROWS:] or lines[:1]
     budget = max(3, _MOST_FIELDS // (1 + max(len(line) for line in sample) // 4))
-    best, chosen = (0.0, 0), ","
+    best, chosen, joined = (0.0, 0), ",", True
     for separator in _SEPARATORS:
         rows = [split_fields(line, separator) for line in sample[-budget:]]
         width, count = Counter(len(row) for row in rows).most_common(1)[0]
         if width < 2:
             continue
         values = [field for row in rows if len(row) == width for field in row]
-        good = sum(_kind(field) != "text" for field in values) / len(values)
-        score = round(good * count / len(rows), 1), width
-        # blanks may stand in the fields of any other
-        if score > best and not (separator == BLANKS and best[0] >= score[0]):
-            best, chosen = score, separator
+        texts = [field for field in values if _kind(field) == "text"]
+        score = round((1 - len(texts) / len(values)) * count / len(rows), 1), width
+        # blanks may stand in the fields of any other: they separate only what that leaves joined
+        if score > best and not (separator == BLANKS and (best[0] >= score[0] or not joined)):
+            best, chosen, joined = score, separator, any(map(_HAS_BLANK.search, texts))
     return chosen
 
 

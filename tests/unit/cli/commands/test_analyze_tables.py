@@ -310,7 +310,7 @@ def test_values_of_a_recording_have_units(tmp_path: Path, capsys: Capture) -> No
     assert run("explain", path, "--span", "40/50") == DONE
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     (memory,) = [line for line in lines if line[:2] == ["memory.mem_available", "mean"]]
-    assert memory[-4:] == ["12", "GiB", "12", "GiB"]
+    assert memory[-4:] == ["12.1", "GiB", "12", "GiB"]
 
 
 def test_recordings_are_explained_too(tmp_path: Path, explain: Explain) -> None:

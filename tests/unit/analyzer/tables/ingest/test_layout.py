@@ -116,3 +116,15 @@ def test_all_lines_above_the_header_are_counted(tmp_path: Path, above: str, skip
 def test_lines_above_a_first_row_and_below_a_header_are_counted(tmp_path: Path) -> None:
     assert found(tmp_path, f"# by hand\n\n{ROWS}").skipped == 2
     assert found(tmp_path, f"time,user,wait\ns,%,%\n{ROWS}").below == 1
+
+
+def test_blanks_within_times_do_not_separate_the_fields_of_a_table_with_tabs(
+    tmp_path: Path,
+) -> None:
+    rows = [
+        f"2023-05-05 09:00:{second:02d}\t{host}\t{second}.5"
+        for second in range(20)
+        for host in ("n1", "n2")
+    ]
+    layout = found(tmp_path, "\n".join(["time\thost\tm0", *rows]) + "\n")
+    assert (layout.separator, layout.names) == ("\t", ("time", "host", "m0"))
