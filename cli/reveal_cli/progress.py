@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,13 +10,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TextIO
 
 from rich.console import Console, Group, RenderableType
-from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
 from reveal_cli.lost_time_text import short_lines
 from reveal_cli.options import format_duration
+from reveal_cli.redrawn_block import can_redraw, redrawn_block
 from reveal_cli.terminal import console
 from reveal_contract.metric import Subsystem
 
@@ -95,11 +94,7 @@ class LiveProgress:
 
     def __init__(self, target: Console) -> None:
         self._console = target
-        # without the thread that refreshes: it would delay the scan's own
-        self._live = Live(
-            console=target, auto_refresh=False, transient=True,
-            redirect_stdout=False, redirect_stderr=False,
-        )  # fmt: skip
+        self._live = redrawn_block(target)
         self._next = 0.0
 
     def update(self, view: ProgressView) -> None:
@@ -126,9 +121,7 @@ class LiveProgress:
 def open_progress(stream: TextIO | None = None) -> Progress:
     """Return the live block for a terminal that can redraw, else warnings only."""
     stream = stream or sys.stderr
-    if not stream.isatty() or os.environ.get("TERM", "dumb") == "dumb":
-        return PlainProgress(stream)
-    return LiveProgress(console(stream))
+    return LiveProgress(console(stream)) if can_redraw(stream) else PlainProgress(stream)
 
 
 def progress_block(view: ProgressView) -> RenderableType:

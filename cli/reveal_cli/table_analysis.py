@@ -46,14 +46,13 @@ def load(
 
     ``counters`` are the metrics to convert to rates (``None``: detect them).
     """
-    order = DayOrder.DAY_FIRST if arguments.day_first else DayOrder.NONE
     options = ReadOptions(
         arguments.time or "",
         arguments.period or 0,
         counters=counters,
         entities=tuple(arguments.entity),
         values=tuple(arguments.value),
-        order=DayOrder.MONTH_FIRST if arguments.month_first else order,
+        order=_day_order(arguments),
         excel=arguments.excel_dates,
         format=_known_format(arguments.format),
     )
@@ -61,6 +60,12 @@ def load(
         return read(path, options)
     except TableFileError as error:
         raise CliError(str(error)) from None
+
+
+def _day_order(arguments: argparse.Namespace) -> DayOrder:
+    if arguments.day_first:
+        return DayOrder.DAY_FIRST
+    return DayOrder.MONTH_FIRST if arguments.month_first else DayOrder.NONE
 
 
 def _known_format(name: str) -> str:

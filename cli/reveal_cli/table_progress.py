@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from types import TracebackType
 from typing import Self, TextIO
 
-from rich.live import Live
 from rich.text import Text
 
 from reveal_cli.options import format_duration
+from reveal_cli.redrawn_block import can_redraw, redrawn_block
 from reveal_cli.terminal import console
 
 _QUIET_S = 2.0  # a shorter analysis needs no progress
@@ -23,11 +22,7 @@ class TableProgress:
 
     def __init__(self, name: str, stream: TextIO | None = None, quiet_s: float = _QUIET_S) -> None:
         stream = stream or sys.stderr
-        redraws = stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
-        self._live = Live(
-            console=console(stream), auto_refresh=False, transient=True,
-            redirect_stdout=False, redirect_stderr=False,
-        ) if redraws else None  # fmt: skip
+        self._live = redrawn_block(console(stream)) if can_redraw(stream) else None
         self._name, self._step = name, ""
         self._started = time.monotonic()
         self._next = self._started + quiet_s

@@ -294,10 +294,8 @@ class Collector:
         found += [each.health_error for each in self._subject_sources if each.health_error]
         for adaptive in self._adaptive:
             found += adaptive.degraded
-        found += self._budget.messages
-        return (
-            found + [*self._assumed] + [sink.health_error for sink in health if sink.health_error]
-        )
+        found += [*self._budget.messages, *self._assumed]
+        return found + [sink.health_error for sink in health if sink.health_error]
 
     def _self_metrics(self) -> SelfMetrics:
         sampler, health = self._sampler, self._health()

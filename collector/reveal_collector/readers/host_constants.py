@@ -64,12 +64,10 @@ def page_size(roots: Roots) -> int | None:
     """Return the bytes of a page; None where the files of a recorded host do not show them."""
     if roots.live:
         return os.sysconf("SC_PAGE_SIZE")
-    levels = parse_fields(read_text(roots.proc / "meminfo"))
-    pages = dict(line.split(" ", 1) for line in _lines(roots, "vmstat") if " " in line)
-    shifts = (
-        _page_shift(levels.get(level, "").removesuffix(" kB"), pages.get(count, ""))
-        for level, count in _PAIRS
-    )
+    levels = _meminfo(roots)
+    lines = read_text(roots.proc / "vmstat").splitlines()
+    pages = dict(line.split(" ", 1) for line in lines if " " in line)
+    shifts = (_page_shift(levels.get(level, 0), pages.get(count, "")) for level, count in _PAIRS)
     found = Counter(shift for shift in shifts if shift is not None).most_common(1)
     return 1 << found[0][0] if found else None
 
@@ -85,8 +83,7 @@ def memory_size(roots: Roots) -> int | None:
     """Return the bytes of memory; None where the files of a recorded host do not show them."""
     if roots.live:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    size = parse_fields(read_text(roots.proc / "meminfo")).get("MemTotal", "").removesuffix(" kB")
-    return int(size) * 1024 if size.isdecimal() else None
+    return _meminfo(roots).get("MemTotal")
 
 
 def huge_page_order(roots: Roots, page: int) -> int:
@@ -94,9 +91,7 @@ def huge_page_order(roots: Roots, page: int) -> int:
 
     Without one it is that of a page table's page, which transparent huge pages fill.
     """
-    size = parse_fields(read_text(roots.proc / "meminfo")).get("Hugepagesize", "")
-    kilobytes = size.removesuffix(" kB")
-    pages = int(kilobytes) * 1024 // page if kilobytes.isdecimal() else 0
+    pages = _meminfo(roots).get("Hugepagesize", 0) // page
     return pages.bit_length() - 1 if pages > 1 else table_order(page)
 
 
@@ -105,15 +100,18 @@ def table_order(page: int) -> int:
     return (page // 8).bit_length() - 1
 
 
-def _lines(roots: Roots, file: str) -> list[str]:
-    return read_text(roots.proc / file).splitlines()
+def _meminfo(roots: Roots) -> dict[str, int]:
+    """Return the sizes in meminfo, in bytes; counts of huge pages have another unit."""
+    fields = parse_fields(read_text(roots.proc / "meminfo"))
+    sizes = {name: text.removesuffix(" kB") for name, text in fields.items()}
+    return {name: int(size) * 1024 for name, size in sizes.items() if size.isdecimal()}
 
 
-def _page_shift(kilobytes: str, pages: str) -> int | None:
-    """Return the bits of a page in whose units a level of so many kB is so many pages."""
-    if not (kilobytes.isdecimal() and pages.isdecimal() and int(kilobytes) and int(pages)):
+def _page_shift(level: int, pages: str) -> int | None:
+    """Return the bits of a page in whose units a level of so many bytes is so many pages."""
+    if not (level and pages.isdecimal() and int(pages)):
         return None
-    exact = math.log2(int(kilobytes) * 1024 / int(pages))
+    exact = math.log2(level / int(pages))
     shift = round(exact)
     fits = abs(exact - shift) <= _TOLERANCE and _SMALLEST_PAGE_SHIFT <= shift <= _LARGEST_PAGE_SHIFT
     return shift if fits else None

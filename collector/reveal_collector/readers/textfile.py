@@ -101,6 +101,7 @@ class Unfit:
 UNFIT = Unfit()
 # (position of a token, its channel); None: no channel, but the token must not change
 Layout = Sequence[tuple[int, Channel | Unfit | None]]
+LayoutList = list[tuple[int, Channel | Unfit | None]]  # a layout that is being learned
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from reveal_collector.readers.textfile import (
     UNFIT,
     ColumnSet,
     Layout,
+    LayoutList,
     TokenSource,
-    Unfit,
     channel,
     is_number,
     rows,
@@ -37,7 +37,7 @@ def sources(roots: Roots) -> list[Source]:
 
 def learn(text: str) -> Layout:
     """Map the blocks of each order; their instance is ``ZONE/NODE/ORDER`` until they are summed."""
-    layout: list[tuple[int, Channel | Unfit]] = []
+    layout: LayoutList = []
     for start, tokens in rows(text):
         orders = tokens[_FIRST_COUNT:]
         if tokens[0] != "Node" or not orders or not all(map(is_number, orders)):

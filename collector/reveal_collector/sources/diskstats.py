@@ -24,9 +24,9 @@ from reveal_collector.readers.source import CHECK_EVERY, Roots, Source
 from reveal_collector.readers.textfile import (
     UNFIT,
     Layout,
+    LayoutList,
     OpenFile,
     TokenSource,
-    Unfit,
     channel,
     decoded,
     is_number,
@@ -147,7 +147,7 @@ def layout(text: str, block: Path) -> Layout:
 
     Of an unused optional device only the numbers that show its first use are watched.
     """
-    columns: list[tuple[int, Channel | Unfit | None]] = []
+    columns: LayoutList = []
     for start, tokens in _lines(text, block):
         if not _fits(tokens):
             columns.append((start + 2, UNFIT))

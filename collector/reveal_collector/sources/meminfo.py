@@ -11,13 +11,12 @@ from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.textfile import (
     UNFIT,
     Layout,
+    LayoutList,
     TokenSource,
-    Unfit,
     channel,
     is_number,
     rows,
 )
-from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 from reveal_contract.names import snake
 
@@ -30,7 +29,7 @@ def sources(roots: Roots) -> list[Source]:
 
 
 def learn(text: str) -> Layout:
-    layout: list[tuple[int, Channel | Unfit]] = []
+    layout: LayoutList = []
     for start, tokens in rows(text):
         key = snake(tokens[0])
         if not key or len(tokens) < 2 or not is_number(tokens[1]):

@@ -9,8 +9,7 @@ from __future__ import annotations
 from reveal_collector.readers.net_paths import CARRIED, net_file
 from reveal_collector.readers.netdev import FIELDS, form_of, interfaces
 from reveal_collector.readers.source import Roots, Source
-from reveal_collector.readers.textfile import UNFIT, Layout, TokenSource, Unfit, channel
-from reveal_contract.channels import Channel
+from reveal_collector.readers.textfile import UNFIT, Layout, LayoutList, TokenSource, channel
 from reveal_contract.metric import Lane
 
 _RECEIVED, _SENT = FIELDS.index("rx_packets"), FIELDS.index("tx_packets")
@@ -22,7 +21,7 @@ def sources(roots: Roots) -> list[Source]:
 
 
 def learn(text: str) -> Layout:
-    columns: list[tuple[int, Channel | Unfit | None]] = []
+    columns: LayoutList = []
     for start, name, values in interfaces(text):
         columns.append((start, None if values else UNFIT))
         first = start + 1

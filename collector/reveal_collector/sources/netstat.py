@@ -14,14 +14,13 @@ from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.textfile import (
     UNFIT,
     Layout,
+    LayoutList,
     TokenSource,
-    Unfit,
     channel,
     is_number,
     rows,
 )
 from reveal_contract.catalogue import UnknownMetricError, find
-from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 from reveal_contract.names import snake
 
@@ -47,7 +46,7 @@ def learn(text: str) -> Layout:
 
     Numbers without their names are unfit; names without their numbers have nothing to read.
     """
-    layout: list[tuple[int, Channel | Unfit]] = []
+    layout: LayoutList = []
     names: list[str] = []
     for start, tokens in rows(text):
         if names and names[0] == tokens[0] and len(names) == len(tokens):
@@ -67,7 +66,7 @@ def learn(text: str) -> Layout:
 
 def learn_six(text: str) -> Layout:
     """Map one name and one value per line: ``Ip6InReceives 1``."""
-    layout: list[tuple[int, Channel | Unfit]] = []
+    layout: LayoutList = []
     for start, tokens in rows(text):
         if len(tokens) != 2 or not is_number(tokens[1]):
             layout.append((start, UNFIT))

@@ -19,14 +19,13 @@ from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.textfile import (
     UNFIT,
     Layout,
+    LayoutList,
     TokenSource,
-    Unfit,
     channel,
     is_number,
     rows,
 )
 from reveal_collector.subjects.cgroup_files import node_container_root
-from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 
 _REMEDY = "boot with psi=1 on a kernel built with CONFIG_PSI (4.20 or later)"
@@ -66,7 +65,7 @@ def _file(folder: Path, name: str, suffix: str) -> Source:
 
 def learn(text: str, metrics: Mapping[str, str]) -> Layout:
     """Map lines like ``some avg10 0.00 ... total 1234``; the word before the number is watched."""
-    columns: list[tuple[int, Channel | Unfit | None]] = []
+    columns: LayoutList = []
     for start, tokens in rows(text):
         metric = metrics.get(tokens[0])
         if metric and tokens[-2:-1] == ["total"] and is_number(tokens[-1]):

@@ -13,13 +13,12 @@ from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.textfile import (
     UNFIT,
     Layout,
+    LayoutList,
     TokenSource,
-    Unfit,
     channel,
     is_number,
     rows,
 )
-from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 from reveal_contract.names import snake
 
@@ -37,7 +36,7 @@ def sources(roots: Roots) -> list[Source]:
 
 def learn(text: str, page: int) -> Layout:
     """Map ``TCP: inuse 1 orphan 0``: a protocol, then pairs of name and value."""
-    layout: list[tuple[int, Channel | Unfit]] = []
+    layout: LayoutList = []
     for start, tokens in rows(text):
         protocol = snake(tokens[0])
         for index in range(2, len(tokens), 2):

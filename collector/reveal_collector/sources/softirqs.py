@@ -13,8 +13,8 @@ from reveal_collector.readers.textfile import (
     UNFIT,
     ColumnSet,
     Layout,
+    LayoutList,
     TokenSource,
-    Unfit,
     channel,
     is_number,
     rows,
@@ -34,7 +34,7 @@ def learn(text: str) -> Layout:
     """Map the counts of each CPU; the header lists the online CPUs."""
     lines = list(rows(text))
     cpus = [name.removeprefix("CPU") for name in lines[0][1]] if lines else []
-    layout: list[tuple[int, Channel | Unfit]] = []
+    layout: LayoutList = []
     for start, tokens in lines[1:]:
         kind, counts = tokens[0].rstrip(":"), tokens[1:]
         if len(counts) != len(cpus) or not all(map(is_number, counts)):

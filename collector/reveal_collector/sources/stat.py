@@ -14,13 +14,12 @@ from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.textfile import (
     UNFIT,
     Layout,
+    LayoutList,
     TokenSource,
-    Unfit,
     channel,
     is_number,
     rows,
 )
-from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 
 TIMES = (
@@ -50,7 +49,7 @@ def sources(roots: Roots) -> list[Source]:
 
 def learn(text: str, tick: float) -> Layout:
     """Map the times of each CPU, in clock ticks of so many nanoseconds, and totals of the host."""
-    layout: list[tuple[int, Channel | Unfit]] = []
+    layout: LayoutList = []
     for start, tokens in rows(text):
         label = tokens[0]
         if label.startswith("cpu"):

@@ -11,14 +11,13 @@ from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.textfile import (
     UNFIT,
     Layout,
+    LayoutList,
     TokenSource,
-    Unfit,
     channel,
     is_number,
     rows,
 )
 from reveal_contract.catalogue import find
-from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 from reveal_contract.names import snake
 
@@ -35,7 +34,7 @@ def sources(roots: Roots) -> list[Source]:
 
 
 def learn(text: str, page: int) -> Layout:
-    layout: list[tuple[int, Channel | Unfit]] = []
+    layout: LayoutList = []
     for start, tokens in rows(text):
         if len(tokens) != 2 or not is_number(tokens[1]) or not (key := snake(tokens[0])):
             layout.append((start, UNFIT))

@@ -110,18 +110,20 @@ class ColumnContents:
         if units := [f"{self._names[i]} in {self.units[i]}" for i in kept if self.units[i]]:
             notes.append(f"units: {list_some(units, 'columns')}")
         omitted = tuple(
-            OmittedColumn(self._label(index), reason)
+            OmittedColumn(label_of(self._names, index), reason)
             for marked, _, reason in left_out
             for index in np.flatnonzero(marked).tolist()
         )
         return ColumnChoice(kept, omitted, tuple(self.units), tuple(notes))
 
-    def _label(self, index: int) -> str:
-        return self._names[index] or f"#{index + 1}"
-
     def _listed(self, marked: Bools) -> str:
-        labels = [self._label(index) for index in np.flatnonzero(marked).tolist()]
+        labels = [label_of(self._names, index) for index in np.flatnonzero(marked).tolist()]
         return list_some(labels, "columns")
+
+
+def label_of(names: Sequence[str], index: int) -> str:
+    """Return the name of a column, or its number if it has none."""
+    return names[index] or f"#{index + 1}"
 
 
 def unit_in_name(name: str) -> str:

@@ -7,7 +7,7 @@ mapped temporary file.  A block takes some hundred MB while it is parsed, a row 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +18,7 @@ from reveal_analyzer.tables.ingest import counter_columns, host_names
 from reveal_analyzer.tables.ingest.column_contents import (
     ColumnContents,
     OmittedColumn,
+    label_of,
     list_some,
     unit_in_name,
 )
@@ -208,7 +209,7 @@ class _TableBuilder:
         )
 
     def _label(self, index: int) -> str:
-        return self._names[index] or f"#{index + 1}"
+        return label_of(self._names, index)
 
     def _unit(self, index: int, units: Sequence[str]) -> str:
         """Return the unit of a column: as its values have it, its name, or its format."""
@@ -310,13 +311,10 @@ class _TableBuilder:
         order = options.order
         if order is DayOrder.NONE and self._format is not None:
             order = self._format.order
-        request = TimeRequest(options.time, options.period_ns, order, options.excel)
         known = next((self._names[index] for index in self._known("time")), "")
+        request = TimeRequest(options.time or known, options.period_ns, order, options.excel)
         try:
-            if known and not options.time:
-                clock = find_time_column(self._names, block, replace(request, column=known))
-            else:
-                clock = find_time_column(self._names, block, request)
+            clock = find_time_column(self._names, block, request)
         except TableFileError as error:
             raise TableFileError(f"{self._path}: {error}") from None
         if clock is not None:

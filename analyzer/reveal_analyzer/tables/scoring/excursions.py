@@ -8,6 +8,7 @@ import numpy as np
 
 from reveal_analyzer.arrays import Bools, Floats, Indices
 from reveal_analyzer.tables.scoring.scales import Scale
+from reveal_analyzer.tables.scoring.spans import runs_of
 
 BEGIN = 4.0  # spreads: noise hardly reaches them
 _STAY = 2.0  # spreads: an excursion lasts while it exceeds them
@@ -46,7 +47,7 @@ def excursions(distance: Floats) -> Excursions:
     An excursion begins at four spreads and lasts until fewer than two, so that noise on it does
     not divide it.
     """
-    firsts, ends = _runs(distance > _STAY)
+    firsts, ends = runs_of(distance > _STAY)
     if not len(firsts):
         return Excursions(firsts, ends, np.zeros(0))
     heights = np.fmax.reduceat(np.append(distance, np.nan), _interleaved(firsts, ends))[::2]
@@ -56,9 +57,3 @@ def excursions(distance: Floats) -> Excursions:
 
 def _interleaved(firsts: Indices, ends: Indices) -> Indices:
     return np.stack([firsts, ends], axis=1).ravel()
-
-
-def _runs(flags: Bools) -> tuple[Indices, Indices]:
-    """Return the first and end row of each run of flags."""
-    edges = np.diff(np.concatenate([[False], flags, [False]]).astype(np.int8))
-    return np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)

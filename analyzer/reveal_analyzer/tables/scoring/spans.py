@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from reveal_analyzer.arrays import Bools
+from reveal_analyzer.arrays import Bools, Indices
 
 Span = tuple[int, int]
 
@@ -17,13 +17,18 @@ _SMOOTHED = 2  # samples before a start that show it, as scores are means
 _SOON = 5  # samples after a start in which a warm-up shows
 
 
+def runs_of(flags: Bools) -> tuple[Indices, Indices]:
+    """Return the first row of each run of flags, and its end, which is excluded."""
+    edges = np.diff(np.concatenate([[False], flags, [False]]).astype(np.int8))
+    return np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)
+
+
 def spans_of(flags: Bools, gap: int) -> list[Span]:
     """Return spans (first, end) of flagged samples, end excluded.
 
     Spans at most ``gap`` samples apart are joined.
     """
-    edges = np.diff(np.concatenate([[False], flags, [False]]).astype(np.int8))
-    firsts, ends = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)
+    firsts, ends = runs_of(flags)
     if not firsts.size:
         return []
     begins = np.append(True, firsts[1:] - (ends[:-1] - 1) > gap)
