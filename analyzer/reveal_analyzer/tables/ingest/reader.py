@@ -28,6 +28,7 @@ from reveal_analyzer.tables.ingest.entities import (
     entities_by,
     find_entities,
 )
+from reveal_analyzer.tables.ingest.gaps import gap_notes
 from reveal_analyzer.tables.ingest.mmap_buffer import MEMORY_BYTES, RowBuffer
 from reveal_analyzer.tables.ingest.open import TableFileError
 from reveal_analyzer.tables.ingest.row_times import RowTimes
@@ -184,8 +185,7 @@ class _TableBuilder:
         )
         if not len(columns.kept):
             raise TableFileError(f"{self._path} has no column of numbers except its times")
-        self._notes = [*self._source.notes, *self._notes, *placed.notes, *columns.notes]
-        placed.notes.clear()
+        self._notes = [*self._source.notes, *self._notes, *columns.notes]
         if entities is None:
             rising, chosen, rows = placed.ordered(times, good, valued)
             nodes = self._by_name(rising, chosen, columns.kept)
@@ -193,6 +193,7 @@ class _TableBuilder:
             placed.check_repeated(entities.of_row, entities.sample)
             nodes, rows = self._by_entity(entities, times, columns.kept), entities.sample
         self._notes += placed.notes
+        self._notes += gap_notes({part.node: part.table for part in nodes}, clock.show)
         counted = self._rates(nodes)
         understanding = Understanding(
             self._names,

@@ -56,6 +56,15 @@ class Clock:
         """Return the clock of the first rows."""
         return Clock(self.times[:end], self.stretch[:end], self.day)
 
+    def rows(self, times: Floats | float) -> Indices:
+        """Return the first rows that are no earlier than these times."""
+        return np.asarray(np.searchsorted(self.times, times), np.intp)
+
+    @property
+    def end(self) -> float:
+        """Return the time of the last row."""
+        return float(self.times[-1])
+
     @property
     def known(self) -> float:
         """Return the time in stretches."""
@@ -220,7 +229,12 @@ class _Links:
     def are_chance(self, known: float) -> bool:
         """Return whether as many steps of a period would be found if events came at random."""
         count = len(self.onsets)
-        chance = 1.0 - float(np.exp(-2.0 * self.tolerance * count / known))
+        single = np.flatnonzero(self.steps == 1)
+        steps = self.onsets[self.following[single]] - self.onsets[single]
+        # steps by chance are anywhere within the tolerance
+        farthest = float(np.abs(steps - self.period).max(initial=0.0))
+        tolerance = min(self.tolerance, 1.25 * farthest + _ROUNDING)
+        chance = 1.0 - float(np.exp(-2.0 * tolerance * count / known))
         expected, spread = count * chance, float(np.sqrt(count * chance * (1.0 - chance)))
         return float((self.steps == 1).sum()) < expected + _SIGNIFICANT * spread
 

@@ -24,17 +24,25 @@ class Preparation:
         self._names = rows.table.names
         self._times, self._period_ns = rows.times, rows.table.period_ns
         self._clock = Clock.of(rows.times, rows.since, rows.table.period_ns)
+        self._baseline_rows = rows.baseline_rows
         # beside a baseline a level that changes is abnormal, and is compared with it
         self._shifts = None if rows.baseline_rows else ShiftFinder(len(rows))
 
     def prepared(self, values: Floats) -> Floats:
         """Return the values (n, m) of the next block as they are scored."""
         flat = Flattened.of(self._times, values, self._period_ns)
-        own = RecurringEvents.learn(flat.values, self._clock).removed(flat.values, self._clock)
+        own = self._recurring(flat.values).removed(flat.values, self._clock)
         if own is not flat.values or flat.edges.any():
             # a smooth profile is left to the views that know it
             values = np.where(flat.edges, own, values + (own - flat.values))
         return self._shifts.settled(values) if self._shifts else values
+
+    def _recurring(self, values: Floats) -> RecurringEvents:
+        found = RecurringEvents.learn(values, self._clock)
+        if not self._baseline_rows:
+            return found
+        # what recurs in the run alone is not normal by the baseline
+        return found.known_before(self._baseline_rows, self._clock)
 
     def shifts(self) -> list[LevelShift]:
         """Return the lasting changes of level in the blocks so far."""

@@ -7,7 +7,8 @@ they are.  Where an event is missing, the values are as far from normal as it wo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,6 +19,12 @@ from reveal_analyzer.tables.scoring.scales import Scale, robust_scale
 
 _SOURCE = 64  # samples before an event that replace it, again and again in a long one
 _LEAST_EVENTS = 3
+_COINCIDE = 0.7  # share of the events of a train that another metric has, too
+_CHANCE = 0.35  # share of the rows near events: in more, they coincide by chance
+_PRESENT = 0.5  # share of the events that are expected
+
+
+_Side = tuple[int, float]  # a metric, and 1 or -1 for events above or below its normal level
 
 
 @dataclass(frozen=True)
@@ -41,18 +48,29 @@ class RecurringEvents:
         """Find the trains of metrics (n, m), NaN where missing."""
         scale = robust_scale(values)
         distance = in_spreads(values, scale)
-        found = []
+        out: dict[_Side, Excursions] = {}
         for metric in range(values.shape[1]):
             for sign in (1.0, -1.0):
                 events = excursions(sign * distance[:, metric])
                 if len(events) >= _LEAST_EVENTS:
-                    some = trains(events, clock)
-                    found += [_MetricTrain(metric, sign, train) for train in some]
+                    out[metric, sign] = events
+        found = [
+            _MetricTrain(*side, train)
+            for side, events in out.items()
+            for train in trains(events, clock)
+        ]
+        found += _shared(found, out, len(values))
         return cls(scale, tuple(found))
 
     def within(self, period: float) -> RecurringEvents:
         """Return the trains of at most a period."""
         found = tuple(each for each in self.found if each.train.period <= period)
+        return RecurringEvents(self.scale, found)
+
+    def known_before(self, row: int, clock: Clock) -> RecurringEvents:
+        """Return the trains that the rows before ``row`` show, or are too short to show."""
+        known = clock.until(row).known
+        found = tuple(each for each in self.found if _recurs_before(each.train, row, known))
         return RecurringEvents(self.scale, found)
 
     def removed(self, values: Floats, clock: Clock) -> Floats:
@@ -62,8 +80,10 @@ class RecurringEvents:
         removal = _Removal(values, self.scale)
         for each in self.found:
             removal.remove(each, each.train.events)
+            hidden, missing = _left_out(each.train, removal.excursions(each), clock)
+            removal.remove(each, hidden)
             if not each.train.skips:
-                removal.add_missing(each, _missing(each.train, clock))
+                removal.add_missing(each, missing)
         return removal.result()
 
     def continued(self, values: Floats, clock: Clock, first: int) -> Floats:
@@ -82,48 +102,107 @@ class RecurringEvents:
         return removal.result()
 
 
+def _shared(
+    found: Sequence[_MetricTrain], out: Mapping[_Side, Excursions], rows: int
+) -> Iterator[_MetricTrain]:
+    """Yield trains in metrics whose own events hide them: most events of a train are there, too."""
+    for train in _distinct(found):
+        have = {(each.metric, each.sign) for each in found if _are_same(train, each.train)}
+        for side in sorted(out.keys() - have):
+            events = _coinciding(train, out[side], rows)
+            if events is not None:
+                yield _MetricTrain(*side, replace(train, events=events, skips=True))
+
+
+def _distinct(found: Sequence[_MetricTrain]) -> list[EventTrain]:
+    """Return a train for all metrics that have the same, those with most events first."""
+    distinct: list[EventTrain] = []
+    for each in sorted(found, key=lambda each: -len(each.train.events)):
+        if not any(_are_same(each.train, other) for other in distinct):
+            distinct.append(each.train)
+    return distinct
+
+
+def _are_same(train: EventTrain, other: EventTrain) -> bool:
+    """Return whether most events of two trains begin together."""
+    apart = np.abs(train.events.firsts[:, None] - other.events.firsts[None, :])
+    near = max(_together(train), _together(other))
+    shares = ((apart.min(axis=axis) <= near).mean() for axis in (0, 1))
+    return min(shares) >= _COINCIDE
+
+
+def _coinciding(train: EventTrain, events: Excursions, rows: int) -> Excursions | None:
+    """Return the parts of events that coincide with a train; None if that can be chance."""
+    near = _together(train)
+    if float((events.lengths + 2 * near).sum()) > _CHANCE * rows:
+        return None
+    onsets = train.events.firsts
+    meeting = np.minimum(np.searchsorted(events.ends, onsets - near, "right"), len(events) - 1)
+    meets = (events.firsts[meeting] <= onsets + near) & (events.ends[meeting] > onsets - near)
+    if float(meets.mean()) < _COINCIDE:
+        return None
+    chosen = meeting[meets]
+    firsts = np.maximum(events.firsts[chosen], onsets[meets] - near)
+    return Excursions(firsts, events.ends[chosen], events.heights[chosen])
+
+
+def _together(train: EventTrain) -> int:
+    """Return the samples between events of different metrics that are the same event."""
+    return max(3, int(0.02 * train.period))
+
+
+def _recurs_before(train: EventTrain, row: int, known: float) -> bool:
+    """Return whether at least half of the events expected before a row are there."""
+    return int((train.events.firsts < row).sum()) >= _PRESENT * (known // train.period)
+
+
 class _Removal:
     """Collects what is removed from values, metric by metric."""
 
     def __init__(self, values: Floats, scale: Scale) -> None:
         self._values, self._scale = values, scale
-        self._regular: dict[int, Bools] = {}
-        self._excess: dict[int, Floats] = {}
+        # by metric and sign: the normal distance of each row in an event, those of trains added up
+        self._normal: dict[_Side, Floats] = {}
+        self._missing: dict[int, Floats] = {}
 
     def distance(self, metric: int) -> Floats:
         """Return the signed distance (n,) of a metric in spreads."""
         spread = self._scale.spread[metric]
         return np.asarray((self._values[:, metric] - self._scale.center[metric]) / spread)
 
+    def excursions(self, each: _MetricTrain) -> Excursions:
+        """Return all excursions of a train's metric to its side."""
+        return excursions(each.sign * self.distance(each.metric))
+
     def remove(self, each: _MetricTrain, events: Excursions) -> None:
         """Remove events up to the length and height of their train."""
         ends = np.minimum(events.ends, events.firsts + each.train.longest)
-        rows = _rows_of(events.firsts, ends)
-        regular, excess = self._changes(each.metric)
-        regular[rows] = True
-        above = each.sign * self.distance(each.metric)[rows] - each.train.highest
-        excess[rows] = each.sign * np.fmax(above, 0.0)
+        empty = np.zeros(len(self._values))
+        normal = self._normal.setdefault((each.metric, each.sign), empty)
+        normal[np.unique(_rows_of(events.firsts, ends))] += each.train.highest
 
     def add_missing(self, each: _MetricTrain, onsets: Indices) -> None:
         """Add an excursion to the other side where an event is missing."""
         length = int(np.median(each.train.events.lengths))
         ends = np.minimum(onsets + length, len(self._values))
-        self._changes(each.metric)[1][_rows_of(onsets, ends)] -= each.sign * each.train.lowest
+        missing = self._missing.setdefault(each.metric, np.zeros(len(self._values)))
+        missing[_rows_of(onsets, ends)] -= each.sign * each.train.lowest
 
     def result(self) -> Floats:
         """Return the values without what was removed."""
         out = self._values.copy()
-        for metric, regular in self._regular.items():
+        for metric in {metric for metric, _ in self._normal}:
+            distance = self.distance(metric)
+            regular, excess = np.zeros(len(out), np.bool_), self._missing.get(metric, 0.0)
+            for sign in (1.0, -1.0):
+                normal = self._normal.get((metric, sign), np.zeros(len(out)))
+                regular |= normal > 0.0
+                above = np.where(normal > 0.0, sign * distance - normal, 0.0)
+                excess = excess + sign * np.fmax(above, 0.0)
             rows, sources = _sources(regular | np.isnan(self._values[:, metric]), regular)
             out[rows, metric] = self._values[sources, metric]
-            out[:, metric] += self._excess[metric] * self._scale.spread[metric]
+            out[:, metric] += excess * self._scale.spread[metric]
         return out
-
-    def _changes(self, metric: int) -> tuple[Bools, Floats]:
-        if metric not in self._regular:
-            self._regular[metric] = np.zeros(len(self._values), np.bool_)
-            self._excess[metric] = np.zeros(len(self._values))
-        return self._regular[metric], self._excess[metric]
 
 
 def _rows_of(firsts: Indices, ends: Indices) -> Indices:
@@ -148,14 +227,26 @@ def _sources(unfit: Bools, regular: Bools) -> tuple[Indices, Indices]:
     return rows, fit[np.where(width > 0, before - width + offset, later)]
 
 
-def _missing(train: EventTrain, clock: Clock) -> Indices:
-    """Return the rows at which events of a train are missing."""
+def _left_out(
+    train: EventTrain, all_events: Excursions, clock: Clock
+) -> tuple[Excursions, Indices]:
+    """Return events of a train hidden in another event, and the rows at which one is missing."""
     firsts = train.events.firsts
     onsets, stretch = clock.times[firsts], clock.stretch[firsts]
     counts = np.round(np.diff(onsets) / train.period).astype(np.intp)
     alone = np.flatnonzero((counts == 2) & (np.diff(stretch) == 0))
-    due = onsets[alone] + 0.5 * (onsets[alone + 1] - onsets[alone])
-    return np.asarray(np.searchsorted(clock.times, due), np.intp)
+    between = onsets[alone] + 0.5 * (onsets[alone + 1] - onsets[alone])
+    # before the first event and after the last one it may not recur yet, or no more
+    outside = np.array([onsets[0] - train.period, onsets[-1] + train.period])
+    due = np.concatenate([between, outside[(outside > clock.times[0]) & (outside < clock.end)]])
+    begins, latest = (clock.rows(due + step) for step in (-train.jitter - 1.0, train.jitter + 1.0))
+    covering = np.minimum(np.searchsorted(all_events.ends, begins, "right"), len(all_events) - 1)
+    is_hidden = (all_events.firsts[covering] <= latest) & (all_events.ends[covering] > begins)
+    chosen = covering[is_hidden]
+    begin = np.maximum(all_events.firsts[chosen], begins[is_hidden])
+    hidden = Excursions(begin, all_events.ends[chosen], all_events.heights[chosen])
+    is_missing = ~is_hidden & (np.arange(len(due)) < len(between))
+    return hidden, clock.rows(due[is_missing])
 
 
 def _continuation(
@@ -176,7 +267,9 @@ def _continuation(
         if same and not _is_due(steps, train):
             continue
         if same and round(steps) == 2 and not train.skips:
-            missing.append(_after_due(train, clock, latest))
+            known = _after_due(train, clock, latest)
+            if not _is_hidden(train, distance[:known], clock, latest):
+                missing.append(known)
         members.append(index)
         latest = row
     chosen = np.zeros(len(events), np.bool_)
@@ -200,5 +293,11 @@ def _is_due(steps: float, train: EventTrain) -> bool:
 
 def _after_due(train: EventTrain, clock: Clock, latest: int) -> int:
     """Return the row at which it is known that the event after ``latest`` is missing."""
-    due = clock.times[latest] + train.period + train.jitter + 2.0
-    return int(np.searchsorted(clock.times, due))
+    return int(clock.rows(clock.times[latest] + train.period + train.jitter + 2.0))
+
+
+def _is_hidden(train: EventTrain, distance: Floats, clock: Clock, latest: int) -> bool:
+    """Return whether another event covers the time at which the one after ``latest`` is due."""
+    begin = clock.times[latest] + train.period - train.jitter - 1.0
+    around = distance[int(clock.rows(begin)) :]
+    return bool((around > BEGIN).any())

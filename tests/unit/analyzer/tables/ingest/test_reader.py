@@ -354,3 +354,11 @@ def test_what_all_rows_are_about_is_no_metric(write: Write) -> None:
     assert lone(data).names == ("utilization.gpu [%]",)
     assert "left out, as they distinguish no rows: index" in data.notes
     assert data.understanding.omitted[0].name == "index"
+
+
+def test_gaps_of_a_file_are_stated_in_its_own_times(write: Write) -> None:
+    rows = [f"{EPOCH + row},{row % 7},{'' if row > 80 else row % 5}" for row in range(100)]
+    path = write("\n".join(["time,load,gpu.power", *rows[:30], *rows[50:]]))
+    notes = read(path).notes
+    assert f"no rows between {EPOCH + 29} and {EPOCH + 50}" in notes
+    assert f"no value in gpu.power from {EPOCH + 81} on" in notes

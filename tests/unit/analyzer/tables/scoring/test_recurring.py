@@ -33,6 +33,16 @@ def events(onsets: list[int], rows: int = 2_000, length: int = 6, seed: int = 0)
     return values
 
 
+def two_trains() -> Values:
+    """Return a metric of which some short events begin within a longer event."""
+    long = range(115, 3_980, 330)
+    short = [row for row in range(50, 3_980, 100) if row % 330 != 120]
+    values = events(short, rows=4_000)
+    for onset in long:
+        values[onset : onset + 20] = HEIGHT + values[onset : onset + 20] % 1
+    return values
+
+
 def without(values: Values, ticks: Clock | None = None) -> Values:
     ticks = ticks or clock(len(values))
     return RecurringEvents.learn(values, ticks).removed(values, ticks)
@@ -98,9 +108,50 @@ class TestRemoved:
         values = events(list(range(1_500, 1_980, 40)))
         assert rows_out(without(values)) == rows_out(values)
 
+    def test_two_trains_are_removed_where_their_events_coincide(self) -> None:
+        short = events(list(range(50, 3_980, 100)), rows=4_000)
+        long = events(list(range(120, 3_980, 330)), rows=4_000, length=9, seed=1)
+        assert not rows_out(without(short + long))
+
+    def test_an_event_hidden_in_that_of_another_train_is_not_missing(self) -> None:
+        assert not rows_out(without(two_trains()))
+
+    def test_a_train_is_found_in_a_metric_where_another_one_disturbs_it(self) -> None:
+        saves = [327, 904, 1_476, 2_070, 2_658, 3_222, 3_790]
+        checks = [32, 180, 323, 473, 618, 760, 903, 1_049, 1_191, 1_341, 1_487, 1_632, 1_779,
+                  1_924, 2_070, 2_219, 2_361, 2_511, 2_658, 2_810, 2_954, 3_098, 3_247, 3_392,
+                  3_541, 3_691, 3_836, 3_980]  # fmt: skip
+        save, check = (events(each, rows=4_000, seed=1) for each in (saves, checks))
+        assert rows_out(without(save + 0.3 * check))
+        assert not rows_out(without(np.hstack([save, check, save + 0.3 * check])))
+
+    def test_events_that_coincide_with_few_of_a_train_stay(self) -> None:
+        onsets = list(range(90, 1_980, 170))
+        other = events(onsets[:5], seed=1)
+        left = without(np.hstack([events(onsets), other]))
+        assert rows_out(left[:, 1:]) == rows_out(other)
+
     def test_a_table_without_such_events_is_returned_itself(self) -> None:
         values = events([500])
         assert without(values) is values
+
+
+class TestKnownBefore:
+    def left(self, onsets: list[int], row: int) -> list[int]:
+        values = events(onsets, rows=4_000)
+        ticks = clock(len(values))
+        found = RecurringEvents.learn(values, ticks).known_before(row, ticks)
+        return rows_out(found.removed(values, ticks))
+
+    def test_events_that_recur_only_later_stay(self) -> None:
+        onsets = list(range(1_050, 3_980, 150))
+        assert len(self.left(onsets, 1_000)) == 6 * len(onsets)
+
+    def test_events_that_recur_before_are_removed(self) -> None:
+        assert not self.left(list(range(100, 3_980, 150)), 1_000)
+
+    def test_events_that_the_rows_before_are_too_short_to_show_are_removed(self) -> None:
+        assert not self.left(list(range(150, 3_980, 150)), 100)
 
 
 class TestContinued:
@@ -112,6 +163,9 @@ class TestContinued:
     def test_events_that_continue_a_train_are_removed(self) -> None:
         values = events(list(range(100, 1_980, 150)))
         assert not rows_out(self.learned(values, 1_000))
+
+    def test_an_event_hidden_in_that_of_another_train_is_not_missing(self) -> None:
+        assert self.learned(two_trains(), 2_000)[:, 0].min() > -10
 
     def test_later_samples_change_nothing(self) -> None:
         values = events([*range(100, 1_980, 150), 1_200])
