@@ -125,10 +125,15 @@ def _distinct(found: Sequence[_MetricTrain]) -> list[EventTrain]:
 
 def _are_same(train: EventTrain, other: EventTrain) -> bool:
     """Return whether most events of two trains begin together."""
-    apart = np.abs(train.events.firsts[:, None] - other.events.firsts[None, :])
+    onsets, others = train.events.firsts, other.events.firsts
     near = max(_together(train), _together(other))
-    shares = ((apart.min(axis=axis) <= near).mean() for axis in (0, 1))
-    return min(shares) >= _COINCIDE
+    return min(_met(onsets, others, near), _met(others, onsets, near)) >= _COINCIDE
+
+
+def _met(onsets: Indices, others: Indices, near: int) -> float:
+    """Return the share of onsets that have one of the others near."""
+    found = np.searchsorted(others, onsets + near, "right") > np.searchsorted(others, onsets - near)
+    return float(found.mean())
 
 
 def _coinciding(train: EventTrain, events: Excursions, rows: int) -> Excursions | None:
