@@ -16,7 +16,7 @@ Progress = Callable[[float], None]  # called with the share that is done
 
 METRICS = 128  # metrics per block; the matrices of a block grow with their square
 
-_CELLS = 1 << 24  # values per block: 128 MiB, and a multiple of that while it is processed
+_CELLS = 1 << 22  # values per block: 32 MiB, and ten times that while it is processed
 _MAX_HOLE = 3  # samples for which a missing metric keeps its last value
 _GAP = 3  # steps without a row that make a gap, which nothing may span
 

@@ -20,6 +20,7 @@ from reveal_contract.time_units import NS_PER_DAY, NS_PER_HOUR
 _LEAST_DAYS = 3  # before a daily profile differs from a drift
 _MOST_DAYS = 14  # of history in a profile that is learned again: hosts drift
 _MOST_SLOTS = 288  # slots of five minutes
+_MOST_IN_SLOT = 32  # samples of a day: quartiles need no more
 _EARNED = 0.8  # share of the spread that a profile may leave
 _WEEK_HOURS = 168
 _REST_HOURS = 48  # of a week, wherever the weekend begins
@@ -110,6 +111,8 @@ def learn_level(
         return NormalLevel(plain, np.zeros(values.shape[1], np.bool_), None, plain)
     # two weeks of history are too few for a profile of the week that is learned again
     weeks = 0.0 if newest else len(values) / (7 * day)
+    step = max(1, day // (_MOST_SLOTS * _MOST_IN_SLOT))
+    times, values = times[::step], values[::step]
     profile = _learn_profile(times, values, min(day, _MOST_SLOTS), weeks)
     residuals = profile.off(times, values)
     daily = deviation(residuals) < _EARNED * deviation(values)
