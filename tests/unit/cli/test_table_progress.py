@@ -24,7 +24,7 @@ def _terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
 
 
-def shown(stream: TerminalStream) -> str:
+def displayed(stream: TerminalStream) -> str:
     return CONTROL.sub("", stream.getvalue())
 
 
@@ -34,8 +34,8 @@ def test_a_long_analysis_shows_its_step_and_share() -> None:
         progress.step("scoring")
         progress._next = 0.0
         progress.update(0.42)
-    assert "reveal · metrics.csv · 0s · scoring" in shown(stream)
-    assert "scoring 42%" in shown(stream)
+    assert "reveal · metrics.csv · 0s · scoring" in displayed(stream)
+    assert "scoring 42%" in displayed(stream)
 
 
 def test_a_line_is_gone_after_the_analysis() -> None:

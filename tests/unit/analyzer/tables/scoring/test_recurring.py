@@ -116,7 +116,7 @@ class TestRemoved:
     def test_an_event_hidden_in_that_of_another_train_is_not_missing(self) -> None:
         assert not rows_out(without(two_trains()))
 
-    def test_a_train_is_found_in_a_metric_where_another_one_disturbs_it(self) -> None:
+    def test_a_train_is_found_in_a_metric_where_another_train_disturbs_it(self) -> None:
         saves = [327, 904, 1_476, 2_070, 2_658, 3_222, 3_790]
         checks = [32, 180, 323, 473, 618, 760, 903, 1_049, 1_191, 1_341, 1_487, 1_632, 1_779,
                   1_924, 2_070, 2_219, 2_361, 2_511, 2_658, 2_810, 2_954, 3_098, 3_247, 3_392,
