@@ -22,15 +22,9 @@ from reveal_cli.progress import (
 from reveal_cli.terminal import plain_text
 from reveal_contract import ledger
 from reveal_contract.metric import Subsystem
+from support.terminal_stream import TerminalStream
 
 HIDE, SHOW = "\x1b[?25l", "\x1b[?25h"
-
-
-class TerminalStream(io.StringIO):
-    """Text written to a terminal."""
-
-    def isatty(self) -> bool:
-        return True
 
 
 def view(**changes: object) -> ProgressView:

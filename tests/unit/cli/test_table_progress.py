@@ -8,15 +8,9 @@ import re
 import pytest
 
 from reveal_cli.table_progress import TableProgress
+from support.terminal_stream import TerminalStream
 
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
-
-
-class TerminalStream(io.StringIO):
-    """Text written to a terminal."""
-
-    def isatty(self) -> bool:
-        return True
 
 
 @pytest.fixture(autouse=True)

@@ -10,13 +10,7 @@ from rich.table import Column
 from rich.text import Text
 
 from reveal_cli.terminal import grid, plain_text, show, table
-
-
-class TerminalStream(io.StringIO):
-    """Text written to a terminal."""
-
-    def isatty(self) -> bool:
-        return True
+from support.terminal_stream import TerminalStream
 
 
 def output_of(stream: io.StringIO, monkeypatch: pytest.MonkeyPatch, columns: int = 60) -> str:
