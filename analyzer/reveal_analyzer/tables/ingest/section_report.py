@@ -27,7 +27,7 @@ _LEADING_CLOCK = re.compile(rf"\s*({_CLOCK})\s+(?=\S)")
 _ALONE = re.compile(rf"\s*(\S*\d[-/.]\d\S*?)[ T]({_CLOCK})(?:\s?(?:Z|[+-]\d\d:?\d\d))?\s*\Z")
 # of a host, as programs of sysstat begin: the kernel, the host, the day
 _PREAMBLE = re.compile(r"\w+\s\S+\s\((?P<host>[^)]*)\)\s+(?P<day>\d[\d/.-]+)\s")
-_FREE_TEXT = ("Command",)  # a last column whose values may have blanks
+_FREE_TEXT = frozenset(("Command",))  # a last column whose values may have blanks
 _NEXT_DAY = 12 * 3600  # seconds that a clock falls by at midnight, at least
 _MOST_ODD = 0.05  # of the rows
 
@@ -202,7 +202,7 @@ class SectionReport:
         leading = _LEADING_CLOCK.match(line)
         fields = self._split(line[leading.end() :] if leading else line)
         names = tuple(name for name in fields if name not in ("#", "avg-cpu:"))
-        names = tuple(name.lstrip("# ") for name in names)
+        names = unique_names([name.lstrip("# ") for name in names])
         if names in self._in_sample and not self._moment:  # no times: a sample begins
             self._in_sample.clear()
             self._read += 1
@@ -216,9 +216,9 @@ class SectionReport:
         leading = _LEADING_CLOCK.match(line)
         moment = leading[1] if leading else ""
         fields = self._split(line[leading.end() :] if leading else line)
-        if leading and names[0] == sections.time:
+        if leading and names[:1] == (sections.time,):
             names = names[1:]
-        if len(fields) > len(names) and names[-1] in _FREE_TEXT:
+        if len(fields) > len(names) and _FREE_TEXT.intersection(names[-1:]):
             fields = [*fields[: len(names) - 1], " ".join(fields[len(names) - 1 :])]
         if len(fields) != len(names):
             self._odd += 1

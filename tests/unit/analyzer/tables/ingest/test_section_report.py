@@ -11,6 +11,7 @@ from reveal_analyzer.tables.ingest.time_texts import DayOrder
 from support.table_files import Write, lone
 
 SECOND = 1_000_000_000
+EPOCH = 1_795_255_200
 LINUX = "Linux 6.1.0 (node17) \t{} \t_x86_64_\t(2 CPU)\n\n"
 
 
@@ -88,6 +89,19 @@ def test_lines_without_a_row_are_counted_or_refused(write: Write) -> None:
     assert "skipped 1 line without a row" in read(write(text + restart)).notes
     with pytest.raises(TableFileError, match="3 of 43 lines are no rows of sar"):
         read(write(text + 3 * restart))
+
+
+def test_a_name_that_repeats_in_a_section_is_a_column_of_its_own(write: Write) -> None:
+    rows = "".join(f" {EPOCH + n}  1000  42  {n}.50  {n}.25  train\n" for n in range(4))
+    header = "# Time        UID       PID   PID    %usr  Command\n"
+    data = read(write(LINUX.format("11/21/2026") + header + rows))
+    assert columns(data) == {"PID#2": [0.5, 1.5, 2.5, 3.5], "%usr": [0.25, 1.25, 2.25, 3.25]}
+
+
+def test_a_header_without_names_is_refused(write: Write) -> None:
+    text = "avg-cpu:  %user   %idle\n  1.00  99.00\n\navg-cpu: \n  1.00  99.00\n"
+    with pytest.raises(TableFileError, match="1 of 2 lines are no rows of iostat"):
+        read(write(text))
 
 
 def test_rows_that_replace_others_are_refused(write: Write) -> None:
