@@ -27,10 +27,8 @@ def gap_notes(tables: Mapping[str, Table], show: ShowTime) -> list[str]:
 
     ``show`` formats a time.
     """
-    notes: list[str] = []
+    notes = list(_rows_missing(next(iter(tables.values())), show))
     for node, table in tables.items():
-        if not notes:
-            notes += _rows_missing(table, show)
         of_node = f" of {node}" if len(tables) > 1 else ""
         notes += _values_missing(table, of_node, show)
     return notes

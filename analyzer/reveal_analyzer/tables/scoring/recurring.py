@@ -29,11 +29,12 @@ _Side = tuple[int, float]  # a metric, and 1 or -1 for events above or below its
 
 @dataclass(frozen=True)
 class _MetricTrain:
-    """A train of a metric's events to one side (``sign``)."""
+    """A train of a metric's events to one side (``sign``), and all its events to that side."""
 
     metric: int
     sign: float
     train: EventTrain
+    events: Excursions
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class RecurringEvents:
                 if len(events) >= _LEAST_EVENTS:
                     out[metric, sign] = events
         found = [
-            _MetricTrain(*side, train)
+            _MetricTrain(*side, train, events)
             for side, events in out.items()
             for train in trains(events, clock)
         ]
@@ -80,7 +81,7 @@ class RecurringEvents:
         removal = _Removal(values, self.scale)
         for each in self.found:
             removal.remove(each, each.train.events)
-            hidden, missing = _left_out(each.train, removal.excursions(each), clock)
+            hidden, missing = _left_out(each, clock)
             removal.remove(each, hidden)
             if not each.train.skips:
                 removal.add_missing(each, missing)
@@ -111,7 +112,7 @@ def _shared(
         for side in sorted(out.keys() - have):
             events = _coinciding(train, out[side], rows)
             if events is not None:
-                yield _MetricTrain(*side, replace(train, events=events, skips=True))
+                yield _MetricTrain(*side, replace(train, events=events, skips=True), out[side])
 
 
 def _distinct(found: Sequence[_MetricTrain]) -> list[EventTrain]:
@@ -142,13 +143,20 @@ def _coinciding(train: EventTrain, events: Excursions, rows: int) -> Excursions 
     if float((events.lengths + 2 * near).sum()) > _CHANCE * rows:
         return None
     onsets = train.events.firsts
-    meeting = np.minimum(np.searchsorted(events.ends, onsets - near, "right"), len(events) - 1)
-    meets = (events.firsts[meeting] <= onsets + near) & (events.ends[meeting] > onsets - near)
-    if float(meets.mean()) < _COINCIDE:
-        return None
-    chosen = meeting[meets]
-    firsts = np.maximum(events.firsts[chosen], onsets[meets] - near)
-    return Excursions(firsts, events.ends[chosen], events.heights[chosen])
+    meets, parts = _meeting(events, onsets - near, onsets + near)
+    return parts if float(meets.mean()) >= _COINCIDE else None
+
+
+def _meeting(events: Excursions, begins: Indices, latest: Indices) -> tuple[Bools, Excursions]:
+    """Return which spans of rows an event meets, and the parts of these events from there on.
+
+    ``begins`` are the first rows of the spans, ``latest`` the last.
+    """
+    chosen = np.minimum(np.searchsorted(events.ends, begins, "right"), len(events) - 1)
+    meets = (events.firsts[chosen] <= latest) & (events.ends[chosen] > begins)
+    chosen = chosen[meets]
+    firsts = np.maximum(events.firsts[chosen], begins[meets])
+    return meets, Excursions(firsts, events.ends[chosen], events.heights[chosen])
 
 
 def _together(train: EventTrain) -> int:
@@ -174,10 +182,6 @@ class _Removal:
         """Return the signed distance (n,) of a metric in spreads."""
         spread = self._scale.spread[metric]
         return np.asarray((self._values[:, metric] - self._scale.center[metric]) / spread)
-
-    def excursions(self, each: _MetricTrain) -> Excursions:
-        """Return all excursions of a train's metric to its side."""
-        return excursions(each.sign * self.distance(each.metric))
 
     def remove(self, each: _MetricTrain, events: Excursions) -> None:
         """Remove events up to the length and height of their train."""
@@ -232,10 +236,9 @@ def _sources(unfit: Bools, regular: Bools) -> tuple[Indices, Indices]:
     return rows, fit[np.where(width > 0, before - width + offset, later)]
 
 
-def _left_out(
-    train: EventTrain, all_events: Excursions, clock: Clock
-) -> tuple[Excursions, Indices]:
+def _left_out(each: _MetricTrain, clock: Clock) -> tuple[Excursions, Indices]:
     """Return events of a train hidden in another event, and the rows at which one is missing."""
+    train = each.train
     firsts = train.events.firsts
     onsets, stretch = clock.times[firsts], clock.stretch[firsts]
     counts = np.round(np.diff(onsets) / train.period).astype(np.intp)
@@ -245,11 +248,7 @@ def _left_out(
     outside = np.array([onsets[0] - train.period, onsets[-1] + train.period])
     due = np.concatenate([between, outside[(outside > clock.times[0]) & (outside < clock.end)]])
     begins, latest = (clock.rows(due + step) for step in (-train.jitter - 1.0, train.jitter + 1.0))
-    covering = np.minimum(np.searchsorted(all_events.ends, begins, "right"), len(all_events) - 1)
-    is_hidden = (all_events.firsts[covering] <= latest) & (all_events.ends[covering] > begins)
-    chosen = covering[is_hidden]
-    begin = np.maximum(all_events.firsts[chosen], begins[is_hidden])
-    hidden = Excursions(begin, all_events.ends[chosen], all_events.heights[chosen])
+    is_hidden, hidden = _meeting(each.events, begins, latest)
     is_missing = ~is_hidden & (np.arange(len(due)) < len(between))
     return hidden, clock.rows(due[is_missing])
 
