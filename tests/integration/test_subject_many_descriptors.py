@@ -26,13 +26,13 @@ def crowded() -> Iterator[None]:
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     if before[1] < 2048:
         pytest.skip("no more than 2048 descriptors are allowed here")
-    resource.setrlimit(resource.RLIMIT_NOFILE, (2048, before[1]))
     with ExitStack() as stack:
+        stack.callback(resource.setrlimit, resource.RLIMIT_NOFILE, before)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (2048, before[1]))
         while (taken := os.open("/dev/null", os.O_RDONLY)) < 1100:
             stack.callback(os.close, taken)
         stack.callback(os.close, taken)
         yield
-    resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
 def test_new_cgroups_are_found_with_a_thousand_files_open(tmp_path: Path, crowded: None) -> None:
