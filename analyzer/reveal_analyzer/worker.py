@@ -267,17 +267,13 @@ class Worker:
 
     def _save(self, nodes: Sequence[_Node], seconds: float = math.inf) -> bool:
         """Save nodes whose shard is owned; return whether the time was enough."""
-        owned, now = set(self._reader.shards), time.monotonic()
+        owned, due_s = set(self._reader.shards), time.monotonic() + INTERVAL_S
+        saved: list[tuple[Position, _Node]] = []
         for node in nodes:
-            node.save_due_s = now + INTERVAL_S
-        return self._checkpoints.save(
-            (
-                (node.position, node)
-                for node in nodes
-                if node.position is not None and shard(node.position.node) in owned
-            ),
-            seconds,
-        )
+            if node.position is not None and shard(node.position.node) in owned:
+                node.save_due_s = due_s
+                saved.append((node.position, node))
+        return self._checkpoints.save(saved, seconds)
 
     def _save_shard(self, number: int) -> bool:
         """Save the nodes of a shard that is handed over; false when there was no time for it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import pytest
@@ -14,6 +14,7 @@ from reveal_analyzer.sinks.metrics import Metrics
 from reveal_analyzer.state import store as store_module
 from reveal_analyzer.state.tree import StateTree, flag, integer
 from reveal_analyzer.stream.leases import rank
+from reveal_analyzer.stream.reader import StreamReader
 from reveal_analyzer.worker import Worker
 from reveal_contract import names
 from reveal_contract.channels import ChannelTable
@@ -31,6 +32,8 @@ from support.redis_server import RedisLauncher
 from support.redis_streams import QUICK, Stream, message, nodes_of_same_shard
 
 OPENING = 3
+# a test that waits for the machine loses no lease; what died loses its leases by ``expire``
+_LONG_LEASE = replace(QUICK, lease=60.0)
 
 
 class NodeStub:
@@ -96,7 +99,8 @@ class Analyzer:
         self.stubs: list[NodeStub] = []
         self.updates, self.metrics = Updates(), Metrics()
         self._failing = failing
-        self.reader = stream.reader(owner, timing=QUICK, **options)
+        self.reader = stream.reader(owner, timing=_LONG_LEASE, **options)
+        self._client, self._owner = stream.client, owner
         self.worker = Worker(self.reader, self._make, [self.updates], self.metrics)
 
     def _make(self, node: str) -> NodeStub:
@@ -120,6 +124,12 @@ class Analyzer:
             others,
         )  # fmt: skip
         return self.stubs[-1]
+
+    def expire(self) -> None:
+        """End its leases, as time does after it died."""
+        for number in self.reader.shards:
+            self._client.delete(names.owner_key("default", number))
+        self._client.zrem(names.analyzers_key("default"), self._owner)
 
     def states(self, result: str) -> float:
         value = self.metrics.registry.get_sample_value(
@@ -152,6 +162,7 @@ def test_after_a_crash_only_the_slices_after_the_saved_state_are_replayed(stream
     dead.until_slice(6)
     assert dead.updates.rows == [(FindingChange.OPENED, "n")]
     assert dead.states("saved") == 1
+    dead.expire()
     heir = Analyzer(stream, "heir")
     send(stream, 7, 8)
     stub = heir.until_slice(7)
@@ -174,10 +185,25 @@ def test_a_finding_that_opens_is_saved_with_its_slice(stream: Stream) -> None:
     assert dead.states("saved") == 2
     send(stream, OPENING + 1, OPENING + 3)
     dead.until_slice(OPENING + 2)
+    dead.expire()
     heir = Analyzer(stream, "heir")
     send(stream, OPENING + 3, OPENING + 4)
     assert heir.until_slice(OPENING + 3).restored == OPENING
     assert heir.updates.rows == [(FindingChange.CHANGED, "n")], "it is not opened again"
+
+
+def test_a_node_whose_lease_lapsed_when_a_save_was_due_is_saved_with_its_next_slice(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    analyzer = Analyzer(stream, "one")
+    send(stream, 0, 5)
+    with monkeypatch.context() as patch:
+        patch.setattr(StreamReader, "shards", property(lambda reader: []))
+        analyzer.until_slice(4)
+    assert analyzer.states("saved") == 0
+    send(stream, 5, 6)
+    analyzer.until_slice(5)
+    assert analyzer.states("saved") == 1
 
 
 def test_after_an_orderly_end_nothing_is_replayed(stream: Stream) -> None:
@@ -201,6 +227,7 @@ def test_a_slice_that_is_saved_but_not_acknowledged_is_not_analyzed_twice(stream
     dead.until_slice(4)
     assert dead.states("saved") == 1
     assert stream.pending("n") == 5
+    dead.expire()
     heir = Analyzer(stream, "heir")
     send(stream, 5, 6)
     stub = heir.until_slice(5)
@@ -220,6 +247,7 @@ def test_a_node_without_a_state_is_learned_from_the_stream_beside_a_restored_nod
     stream.client.hdel(states_key(new), new)
     send(stream, 3, 4, new)
     send(stream, 5, 6, saved)
+    dead.expire()
     heir = Analyzer(stream, "heir")
     heir.turn_until(lambda: {stub.last for stub in heir.stubs} == {3, 5})
     analyzed = {stub.node: (stub.restored, stub.analyzed) for stub in heir.stubs}
@@ -279,6 +307,7 @@ def test_a_state_that_cannot_be_used_is_reported_and_the_node_learned_again(
         monkeypatch.setattr(store_module, "MAX_AGE_S", -1)
     else:
         stream.client.hset(states_key(), "n", data)
+    dead.expire()
     heir = Analyzer(stream, "heir")
     send(stream, 5, 6)
     stub = heir.until_slice(5)
@@ -297,6 +326,7 @@ def test_a_state_that_fails_in_its_part_is_replaced_by_a_new_analysis(
     send(stream, 0, 5)
     dead.until_slice(4)
     monkeypatch.setattr(NodeStub, "restore", lambda self, tree: 1 / 0)
+    dead.expire()
     heir = Analyzer(stream, "heir")
     send(stream, 5, 6)
     stub = heir.until_slice(5)
