@@ -69,6 +69,7 @@ class Case:
     losses: MeasuredLosses = field(default_factory=MeasuredLosses)
     related: dict[str, None] = field(default_factory=dict)  # ids of findings open at the time
     _own: tuple[ColumnPlan, Bools] | None = None
+    _conditions: ColumnSet = field(default_factory=ColumnSet)
 
     @property
     def is_certain(self) -> bool:
@@ -247,8 +248,7 @@ class Case:
         ]
         self.claims.add(labels)
         self.described.add(labels)
-        conditions = ColumnSet(self.condition_labels())
-        self._keep_reference(conditions, plan, scores)
+        self._keep_reference(self._condition_columns(), plan, scores)
 
     def release_transient(self, second: ObservedSecond, scores: CaseScores) -> None:
         """Give up columns that its signatures do not explain, once they are back.
@@ -320,6 +320,13 @@ class Case:
             for column in match.columns
         ]
 
+    def _condition_columns(self) -> ColumnSet:
+        """Return ``condition_labels`` as columns, which keep their indices between seconds."""
+        labels = tuple(dict.fromkeys(self.condition_labels()))
+        if labels != self._conditions.labels:
+            self._conditions = ColumnSet(labels)
+        return self._conditions
+
     @property
     def _is_of_subject(self) -> bool:
         """Whether its signature is that of a single pod or other subject."""
@@ -338,7 +345,7 @@ class Case:
         # a single subject has no column: that it is gone is an end, not a gap
         if self._is_of_subject:
             return False
-        conditions = ColumnSet(self.condition_labels()).indices(second.plan)
+        conditions = self._condition_columns().indices(second.plan)
         there = conditions[conditions >= 0]
         if not there.size:
             moved = self.moved.indices(second.plan)

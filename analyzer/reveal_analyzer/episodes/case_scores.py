@@ -49,6 +49,7 @@ class CaseScores:
     def __init__(self, baselines: Baselines | None = None) -> None:
         self._baselines = baselines
         self._pooling: tuple[ColumnPlan, GroupPooling] | None = None
+        self._deviations: tuple[ObservedSecond | None, dict[ColumnReference, AnyFloats]] = None, {}
 
     def reference(self, columns: Indices) -> ColumnReference | None:
         """Return the reference of these columns; None if nothing is learned."""
@@ -59,7 +60,12 @@ class CaseScores:
         baselines = self._judging(second)
         if baselines is None or reference is None:
             return second.weighted_excess
-        return baselines.placed(reference, baselines.deviation(reference))
+        if self._deviations[0] is not second:
+            self._deviations = second, {}
+        known = self._deviations[1]
+        if reference not in known:
+            known[reference] = baselines.placed(reference, baselines.deviation(reference))
+        return known[reference]
 
     def against(
         self,

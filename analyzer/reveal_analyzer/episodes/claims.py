@@ -28,6 +28,7 @@ class ColumnSet:
     def __init__(self, labels: Iterable[str] = ()) -> None:
         self._labels: dict[str, None] = dict.fromkeys(labels)
         self._placed: tuple[ColumnPlan, Indices] | None = None
+        self._mask: tuple[Indices, Bools] | None = None
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -61,11 +62,14 @@ class ColumnSet:
         return self._placed[1]
 
     def mask(self, plan: ColumnPlan) -> Bools:
-        """Return which columns of a plan are in the set."""
-        mask = np.zeros(len(plan.columns), np.bool_)
+        """Return which columns of a plan are in the set, not to be changed."""
         indices = self.indices(plan)
-        mask[indices[indices >= 0]] = True
-        return mask
+        if self._mask is None or self._mask[0] is not indices:
+            mask = np.zeros(len(plan.columns), np.bool_)
+            mask[indices[indices >= 0]] = True
+            mask.setflags(write=False)
+            self._mask = indices, mask
+        return self._mask[1]
 
 
 class TransientColumns:

@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 
 from reveal_analyzer.arrays import Floats
-from reveal_analyzer.derive.columns import ColumnPlan, previous_indices
+from reveal_analyzer.derive.columns import ColumnPlan
 from reveal_analyzer.episodes import attribution
 from reveal_analyzer.episodes.attribution import Attribution, EpisodeRecord
 from reveal_analyzer.episodes.case import Case, Methods
@@ -23,6 +23,7 @@ from reveal_analyzer.episodes.trace import ObservedSecond, Trace
 from reveal_analyzer.episodes.tracker import CaseChange, CaseTracker
 from reveal_analyzer.hypotheses.model import HypothesisRule
 from reveal_analyzer.hypotheses.signature_matcher import CaseKey
+from reveal_analyzer.live.reference import ReferenceIndices
 from reveal_analyzer.selection.applied import NO_SELECTION, AppliedSelection
 from reveal_analyzer.state.tree import StateTree, array
 from reveal_analyzer.subjects.case_subjects import CaseSubjects
@@ -42,6 +43,7 @@ from reveal_contract.time_units import NS_PER_SECOND
 _RECHECK_AGES_S = frozenset((1, 2, 3, 5, 8, 13, 21, 34, 55))
 _RECHECK_S = 300  # and from then on
 _OTHER_STRENGTH = 1.1  # times the reported one, or a part of it: its values are others
+_METHODS_S = 60  # age until which the detectors of the paper look at each active second
 _SEVERITY_HOLDS_S = 10  # before another severity is reported
 _WORSE = 1.5  # times the present strength: the worst is worth a note
 _MOST_RELATED = 4
@@ -75,6 +77,7 @@ class FindingTracker:
         self._cases = CaseTracker(CaseScores(baselines), self._relations, self._begin)
         self._history_rules = frozenset(rule.name for rule in rules if _compares_with_history(rule))
         self._ended: deque[int] = deque(maxlen=KEPT_S)  # seconds of cases that are over
+        self._reference_indices = ReferenceIndices()
         self._opened = False
         self.latest: ObservedSecond | None = None
 
@@ -94,7 +97,7 @@ class FindingTracker:
         for case in self._cases.open:
             own = highest
             if case.reference is not None and not self._history_rules.isdisjoint(case.rules):
-                indices = previous_indices(case.reference.labels, plan.labels)
+                indices = self._reference_indices.of(case.reference, plan)
                 own = highest.copy()
                 own[indices[indices >= 0]] = case.reference.highest[indices >= 0]
             kept |= dict.fromkeys(case.keys, own)
@@ -108,7 +111,7 @@ class FindingTracker:
         if not changes and not self._cases.open:  # nearly all seconds of nearly all nodes
             return []
         for case in self._cases.open:
-            if case.is_active:
+            if case.is_active and case.age_s(verdict.start_ns) <= _METHODS_S:
                 case.methods = max(case.methods, self._methods(), key=_agreement)
         return self._reports(changes, verdict.start_ns)
 

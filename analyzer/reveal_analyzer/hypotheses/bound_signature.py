@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -39,6 +40,16 @@ class BoundCondition:
     condition: Condition
     columns: Indices
     divisors: Indices | None
+    instances: tuple[str, ...]
+
+    @cached_property
+    def _masks(self) -> dict[str, Bools]:
+        instances = np.array(self.instances, object)
+        return {name: instances == name for name in dict.fromkeys(self.instances)}
+
+    def of_instance(self, name: str) -> Bools | None:
+        """Return which of the columns are of an instance, None if none is."""
+        return self._masks.get(name)
 
 
 @dataclass(frozen=True)
@@ -89,9 +100,9 @@ def _bind_condition(condition: Condition, of: PlanColumns) -> BoundCondition | N
     columns = columns_of(of, condition.metric, condition.feature, condition.instance)
     if not columns.size:
         return None
-    if not condition.ratio_to:
-        return BoundCondition(condition, columns, None)
     instances = [column.instance for column in of.columns]
+    if not condition.ratio_to:
+        return BoundCondition(condition, columns, None, tuple(instances[i] for i in columns))
     divisors = {instances[index]: index for index in columns_of(of, condition.ratio_to)}
     pairs = [
         (index, divisors[instances[index]]) for index in columns if instances[index] in divisors
@@ -99,7 +110,12 @@ def _bind_condition(condition: Condition, of: PlanColumns) -> BoundCondition | N
     if not pairs:
         return None
     numerators, denominators = zip(*pairs, strict=True)
-    return BoundCondition(condition, np.array(numerators, np.intp), np.array(denominators, np.intp))
+    return BoundCondition(
+        condition,
+        np.array(numerators, np.intp),
+        np.array(denominators, np.intp),
+        tuple(instances[index] for index in numerators),
+    )
 
 
 def met_by(signature: BoundSignature, plan: ColumnPlan, inputs: ConditionInputs) -> list[Met]:
@@ -203,26 +219,24 @@ def _rest_met(
     """
     columns = []
     for condition in signature.conditions[1:]:
-        index = _clearest(condition, instance, plan, inputs)
+        index = _clearest(condition, instance, inputs)
         if index is None:
             return None
         if not condition.condition.is_upper_limit:
             columns.append(plan.columns[index])
     if signature.conditions and signature.any:
-        met = (_clearest(condition, instance, plan, inputs) for condition in signature.any)
+        met = (_clearest(condition, instance, inputs) for condition in signature.any)
         either = next((index for index in met if index is not None), None)
         if either is None:
             return None
         columns.append(plan.columns[either])
     for condition in signature.unless:
-        if _clearest(condition, instance, plan, inputs) is not None:
+        if _clearest(condition, instance, inputs) is not None:
             return None
     return columns
 
 
-def _clearest(
-    bound: BoundCondition, instance: str, plan: ColumnPlan, inputs: ConditionInputs
-) -> int | None:
+def _clearest(bound: BoundCondition, instance: str, inputs: ConditionInputs) -> int | None:
     """Return the column with the highest value that meets the condition, or None.
 
     Where the metric has the instance, only that one counts: a slow disk and another busy disk are
@@ -230,9 +244,8 @@ def _clearest(
     """
     ratios = _ratios(bound, inputs)
     met = _is_met(bound, inputs, ratios)
-    if instance:
-        own = np.array([plan.columns[index].instance == instance for index in bound.columns])
-        met = met & own if own.any() else met
+    if instance and (own := bound.of_instance(instance)) is not None:
+        met = met & own
     if not met.any():
         return None
     return int(bound.columns[int(np.argmax(np.where(met, ratios, -np.inf)))])

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from weakref import WeakKeyDictionary
-
 import numpy as np
 
 from reveal_analyzer.arrays import Bools, Floats32, Indices
-from reveal_analyzer.derive.columns import ColumnPlan, previous_indices
 from reveal_analyzer.kernels import live
 from reveal_analyzer.kernels.live import UNIT
 from reveal_analyzer.live.constant_columns import ConstantColumns
-from reveal_analyzer.live.reference import ColumnReference
+from reveal_analyzer.live.reference import ColumnReference, ReferenceIndices
 
 _NO_VIEWS: Floats32 = np.zeros((0, 2, 0), np.float32)
 
@@ -28,8 +25,7 @@ class PresentSecond:
         self._views = _NO_VIEWS
         self._missing: Indices = np.zeros(0, np.intp)
         self._unobserved: Bools = np.zeros(0, np.bool_)
-        self._known: WeakKeyDictionary[ColumnReference, tuple[ColumnPlan, Indices]]
-        self._known = WeakKeyDictionary()
+        self._reference_indices = ReferenceIndices()
 
     def update(
         self, state: ConstantColumns, views: Floats32, missing: Indices, unobserved: Bools
@@ -88,9 +84,4 @@ class PresentSecond:
 
     def _indices(self, reference: ColumnReference) -> Indices:
         assert self._state is not None, "update comes first"
-        plan = self._state.plan
-        known = self._known.get(reference)
-        if known is None or known[0] is not plan:
-            known = plan, previous_indices(reference.labels, plan.labels)
-            self._known[reference] = known
-        return known[1]
+        return self._reference_indices.of(reference, self._state.plan)

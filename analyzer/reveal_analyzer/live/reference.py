@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from reveal_analyzer.arrays import Floats, Floats32, Indices
+from reveal_analyzer.derive.columns import ColumnPlan, previous_indices
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +53,22 @@ class ColumnReference:
         if not added:
             return self
         return _joined([self, other.select(np.array(added, np.intp))])
+
+
+class ReferenceIndices:
+    """Indices of the columns of references in the present plan."""
+
+    def __init__(self) -> None:
+        self._known: WeakKeyDictionary[ColumnReference, tuple[ColumnPlan, Indices]]
+        self._known = WeakKeyDictionary()
+
+    def of(self, reference: ColumnReference, plan: ColumnPlan) -> Indices:
+        """Return the index of each column of a reference, -1 where the plan has it no more."""
+        known = self._known.get(reference)
+        if known is None or known[0] is not plan:
+            known = plan, previous_indices(reference.labels, plan.labels)
+            self._known[reference] = known
+        return known[1]
 
 
 def _joined(parts: Sequence[ColumnReference]) -> ColumnReference:

@@ -15,10 +15,11 @@ from typing import NamedTuple
 import numpy as np
 
 from reveal_analyzer.arrays import Floats
-from reveal_analyzer.derive.columns import ColumnPlan, previous_indices
+from reveal_analyzer.derive.columns import ColumnPlan
 from reveal_analyzer.episodes import attribution
 from reveal_analyzer.episodes.attribution import EpisodeRecord
 from reveal_analyzer.episodes.case import subject_values
+from reveal_analyzer.episodes.claims import ColumnSet
 from reveal_analyzer.episodes.episode import Episode
 from reveal_analyzer.episodes.trace import ObservedSecond, Trace
 from reveal_analyzer.hypotheses.model import HypothesisRule
@@ -46,18 +47,18 @@ class KnownCause:
 class KeptHighest(NamedTuple):
     """The highest levels that were normal when a signature first held, of its columns."""
 
-    labels: tuple[str, ...]
+    columns: ColumnSet
     highest: Floats
 
     @classmethod
     def of(cls, match: SignatureMatch, plan: ColumnPlan, highest: Floats) -> KeptHighest:
         metrics = match.rule.required_metrics()
         chosen = [i for i, column in enumerate(plan.columns) if column.metric.name in metrics]
-        return cls(tuple(plan.labels[index] for index in chosen), highest[chosen])
+        return cls(ColumnSet(plan.labels[index] for index in chosen), highest[chosen])
 
     def applied(self, plan: ColumnPlan, highest: Floats) -> Floats:
         """Return the highest levels of all columns, those of the signature from before it."""
-        indices = previous_indices(self.labels, plan.labels)
+        indices = self.columns.indices(plan)
         own = highest.copy()
         own[indices[indices >= 0]] = self.highest[indices >= 0]
         return own
@@ -94,17 +95,17 @@ class EpisodeCause:
     def save(self) -> list[StateValue]:
         """Return what signatures compare with, for another process."""
         return [
-            {**key._asdict(), "labels": list(kept.labels), "highest": kept.highest}
+            {**key._asdict(), "labels": list(kept.columns.labels), "highest": kept.highest}
             for key, kept in self._kept.items()
         ]
 
     def restore(self, rows: Iterable[StateTree]) -> None:
         """Take what ``save`` returned; raises ``StateError``."""
         for row in rows:
-            labels = texts(row, "labels")
-            highest = array(row, "highest", np.float64, (len(labels),))
+            columns = ColumnSet(texts(row, "labels"))
+            highest = array(row, "highest", np.float64, (len(columns),))
             key = CaseKey(text(row, "rule"), text(row, "instance"))
-            self._kept[key] = KeptHighest(labels, highest)
+            self._kept[key] = KeptHighest(columns, highest)
 
     @property
     def severities(self) -> list[Severity]:

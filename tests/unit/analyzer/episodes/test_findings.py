@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from itertools import count
 
 import numpy as np
 
 from reveal_analyzer.derive.columns import ColumnPlan, column_plan
 from reveal_analyzer.derive.deriver import Second
+from reveal_analyzer.episodes.case import Methods
 from reveal_analyzer.episodes.episode import SecondVerdict
 from reveal_analyzer.episodes.findings import FindingTracker
 from reveal_analyzer.episodes.trace import ObservedSecond
@@ -15,7 +17,7 @@ from reveal_analyzer.hypotheses.loader import load
 from reveal_analyzer.hypotheses.signature_matcher import SignatureMatch
 from reveal_analyzer.subjects.history import SubjectHistory
 from reveal_contract.channels import Channel, ChannelTable
-from reveal_contract.finding import FindingChange, FindingUpdate
+from reveal_contract.finding import FindingChange, FindingUpdate, Method
 from reveal_contract.metric import Kind, Subsystem
 from reveal_contract.subjects import Identity, SubjectKind
 from reveal_contract.time_units import NS_PER_SECOND
@@ -39,15 +41,17 @@ DISK = column_plan(
 )
 
 
-def later_openings(moved: str) -> list[FindingUpdate]:
-    """A slow disk for 30 s; from second 12 on ``moved`` puts the CPU above its threshold."""
+def later_openings(
+    moved: str, seconds: int = 30, methods: Callable[[], Methods] = tuple
+) -> list[FindingUpdate]:
+    """A slow disk; from second 12 on ``moved`` puts the CPU above its threshold."""
     slow = RULES["SlowDevice"]
     assert slow.certain is not None
     columns = {c.metric.name: c for c in DISK.columns}
     match = SignatureMatch(slow, tuple(columns[c.metric] for c in slow.certain.conditions))
-    tracker = FindingTracker("n1", list(RULES.values()), SubjectHistory(), lambda: ())
+    tracker = FindingTracker("n1", list(RULES.values()), SubjectHistory(), methods)
     updates = []
-    for second in range(30):
+    for second in range(seconds):
         harm = dict.fromkeys(STALLED, 20.0) | ({moved: 15.0} if second >= 12 else {})
         weight = np.array([harm.get(c.metric.name, 0.0) for c in DISK.columns])
         excess = np.stack([weight, np.zeros(weight.size)])
@@ -71,6 +75,14 @@ def test_symptoms_that_show_later_are_no_second_finding() -> None:
     assert last.hypothesis is not None
     assert last.hypothesis.name == "SlowDevice"
     assert last.subsystems == (Subsystem.STORAGE, Subsystem.CPU)
+
+
+def test_detectors_of_the_paper_judge_the_first_minute_of_a_finding() -> None:
+    calls = count(1)
+    later_openings(
+        "cpu.procs_running", 400, lambda: (Method("Z", agrees=True, score_percent=next(calls)),)
+    )
+    assert 60 <= next(calls) - 1 <= 70
 
 
 def test_what_is_no_symptom_is_a_finding_of_its_own() -> None:
