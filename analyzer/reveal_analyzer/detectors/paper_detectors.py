@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Self
@@ -118,7 +119,7 @@ class PaperDetectors:
         self.thresholds_ = [
             validation_threshold(each, quantile) for each in np.concatenate(validation, axis=1)
         ]
-        self.folds_ = folds
+        self.folds_, self._kept = folds, _mean_kept(folds)
         self.baseline_ = _known_mean(windows)
         self.still_ = StillFeatures.of(Scaler().fit(windows), units)
         return self
@@ -127,19 +128,18 @@ class PaperDetectors:
         """Return the scores of each method for each window (n, features)."""
         scores = np.mean([fold.scores(windows) for fold in self.folds_], axis=0)
         moved = self.still_.distances(windows)
-        whole = [
-            detector.with_moved(score, moved, self._kept)
-            for detector, score in zip(self.folds_[0].detectors, scores, strict=True)
-        ]
+        whole = scores
+        if moved.any():  # not in most windows
+            whole = np.stack(
+                [
+                    detector.with_moved(score, moved, self._kept)
+                    for detector, score in zip(self.folds_[0].detectors, scores, strict=True)
+                ]
+            )
         return [
             self._scored(_Window(windows[row], moved[row], scores[:, row]), [s[row] for s in whole])
             for row in range(len(windows))
         ]
-
-    @property
-    def _kept(self) -> float:
-        """Mean number of varied features of the folds."""
-        return float(np.mean([fold.scaler.kept_.size for fold in self.folds_]))
 
     def save(self, path: Path, layout: str = "") -> None:
         """Write the model as arrays (npz), completely or not at all.
@@ -220,7 +220,13 @@ class PaperDetectors:
         if {(fold.scaler.features_,) for fold in folds} != {arrays["baseline"].shape}:
             raise ValueError("its members are not of one width")
         self.still_ = _still(arrays, arrays["baseline"].size)
-        self.folds_, self.thresholds_, self.baseline_ = folds, thresholds, arrays["baseline"]
+        self.folds_, self._kept = folds, _mean_kept(folds)
+        self.thresholds_, self.baseline_ = thresholds, arrays["baseline"]
+
+
+def _mean_kept(folds: Sequence[DetectorFold]) -> float:
+    """Return the mean number of varied features of the folds."""
+    return float(np.mean([fold.scaler.kept_.size for fold in folds]))
 
 
 def _known_mean(windows: Floats) -> Floats:

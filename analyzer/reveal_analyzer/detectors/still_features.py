@@ -8,6 +8,7 @@ window in which none moved is that of the varied features alone.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -40,9 +41,25 @@ class StillFeatures:
 
     def distances(self, windows: Floats) -> Floats:
         """Return how many spreads windows (n, features) are away, (n, still features)."""
-        with np.errstate(all="ignore"):
-            change = windows[:, self.columns] - self.values
-            size = np.maximum(np.abs(self.values), np.abs(windows[:, self.columns]))
-            moved = np.isfinite(change) & (np.abs(change) > _ROUNDING * size)
-            spreads = np.clip(change / self.units, -MOST, MOST)
-        return np.where(moved, spreads, 0.0)
+        result = np.zeros((len(windows), self.columns.size))
+        columns, values, units = self._counting
+        read = windows[:, columns]
+        others = np.flatnonzero((read != values).any(axis=0))  # few, in most windows
+        if others.size:
+            read, values, units = read[:, others], values[others], units[others]
+            with np.errstate(all="ignore"):
+                change = read - values
+                size = np.maximum(np.abs(values), np.abs(read))
+                moved = np.isfinite(change) & (np.abs(change) > _ROUNDING * size)
+                spreads = np.clip(change / units, -MOST, MOST)
+            result[:, self._counted[others]] = np.where(moved, spreads, 0.0)
+        return result
+
+    @cached_property
+    def _counted(self) -> Indices:
+        return np.flatnonzero(np.isfinite(self.units))
+
+    @cached_property
+    def _counting(self) -> tuple[Indices, Floats, Floats]:
+        """Columns, values and units of those whose change counts."""
+        return self.columns[self._counted], self.values[self._counted], self.units[self._counted]
