@@ -24,9 +24,9 @@ class Forecast:
     def __init__(self, lags: int = 1) -> None:
         self.lags = lags
 
-    def fit(self, values: Floats, since: NDArray[np.intp], floor: Floats | None = None) -> Self:
-        """Fit on rows (n, m), NaN where missing; ``floor`` (m,) is the least spread."""
-        self._scale: Scale = robust_scale(values, floor)
+    def fit(self, values: Floats, since: NDArray[np.intp], scale: Scale | None = None) -> Self:
+        """Fit on rows (n, m), NaN where missing; ``scale`` is their robust one, if it is known."""
+        self._scale: Scale = scale or robust_scale(values)
         scaled = self._scale.distance(values)
         self._center = scaled.mean(0)
         scaled -= self._center

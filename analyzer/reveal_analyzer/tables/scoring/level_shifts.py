@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from reveal_analyzer.arrays import Bools, Floats
 from reveal_analyzer.tables.scoring.metric_rank import MetricRank
-from reveal_analyzer.tables.scoring.scales import CAP, MAD, median, quantiles, thinned
+from reveal_analyzer.tables.scoring.scales import CAP, MAD, quantiles, thinned
 
 _BINS = 1_000  # medians in which a change is located
 _BEFORE = 0.08  # share of the run: what changes earlier is a warm-up
@@ -133,8 +133,7 @@ def _binned(values: Floats) -> tuple[Floats, int]:
 
 def _best_split(bins: Floats) -> tuple[NDArray[np.intp], Floats]:
     """Return the split (m,) into two levels that explains most, and the share it explains."""
-    center = median(bins)
-    low, high = quantiles(bins, (0.01, 0.99))
+    low, center, high = quantiles(bins, (0.01, 0.5, 0.99))
     off = np.clip(np.nan_to_num(np.where(np.isnan(bins), center, bins)), low, high)
     off = off - off.mean(0)
     total = np.einsum("ij,ij->j", off, off)

@@ -35,14 +35,7 @@ from reveal_analyzer.tables.scoring.frames import (
 from reveal_analyzer.tables.scoring.level_shifts import CHANGED, LevelShift
 from reveal_analyzer.tables.scoring.preparation import Preparation
 from reveal_analyzer.tables.scoring.rows import METRICS, TableRows
-from reveal_analyzer.tables.scoring.scales import (
-    CAP,
-    least_spread,
-    quantiles,
-    robust_scale,
-    thinned,
-)
-from reveal_analyzer.tables.scoring.season import learn_level
+from reveal_analyzer.tables.scoring.scales import CAP, Spreads, quantiles, thinned
 from reveal_analyzer.tables.scoring.settings import SampleSettings
 from reveal_analyzer.tables.scoring.smooth import WorstMetrics, centered_mean, lasting
 from reveal_analyzer.tables.scoring.spans import spans_of
@@ -113,13 +106,14 @@ def _views(
     most = CAP if rows.baseline_rows else _COUNTED
     squares = [np.zeros(len(each.starts)) for each in frames]
     for block in rows.blocks():
-        values = preparation.prepared(block)
-        off = _off_level(rows, values)
-        raw.add(off, _restless(values), rows.baseline_rows)
+        prepared = preparation.prepared(block)
+        values, scale = prepared.values, prepared.spreads.scale()
+        off = np.abs(prepared.level(rows).distance(rows.times, values))
+        raw.add(off, _restless(prepared.spreads), rows.baseline_rows)
         level.add(centered_mean(np.minimum(off, most), LEVEL_MEAN))
-        residual = Forecast(LAGS).fit(values, rows.since).residual(values, rows.since)
+        residual = Forecast(LAGS).fit(values, rows.since, scale).residual(values, rows.since)
         forecast.add(centered_mean(np.minimum(residual, most), FORECAST_MEAN))
-        scaled = robust_scale(values).in_spreads(values)
+        scaled = scale.in_spreads(values)
         for index, each in enumerate(frames):
             features = window_features(scaled, each, shape_features)
             squares[index] += squared_distances(learn_distance(features), features)
@@ -185,22 +179,15 @@ def _over_most(off: Floats, before: int, least: float) -> Floats:
     return np.asarray(off / np.maximum(mostly, least))
 
 
-def _restless(values: Floats) -> Bools:
+def _restless(spreads: Spreads) -> Bools:
     """Return which metrics (m,) have noise of their own instead of resting most of the time."""
-    free = robust_scale(values, floor=np.zeros(values.shape[1]))
-    return np.asarray(free.spread >= _RESTLESS * least_spread(values))
+    return np.asarray(spreads.spread >= _RESTLESS * spreads.least)
 
 
 def _weight(frames: Frames, metrics: int) -> float:
     """Return the weight of a window distance: less with few windows for their features."""
     features = FEATURES_A_METRIC * min(metrics, METRICS)
     return float(min(1.0, np.count_nonzero(frames.whole) / (_WINDOWS_A_FEATURE * features)))
-
-
-def _off_level(rows: TableRows, values: Floats) -> Floats:
-    floor = least_spread(values)
-    level = learn_level(rows.times, values, rows.table.period_ns, floor=floor, newest=False)
-    return np.abs(level.distance(rows.times, values))
 
 
 def _multiples(values: Floats, before: int) -> Floats:

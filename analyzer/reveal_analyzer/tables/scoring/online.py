@@ -29,7 +29,7 @@ from reveal_analyzer.tables.scoring.forecast import Forecast
 from reveal_analyzer.tables.scoring.frames import Frames, shape_features, window_features
 from reveal_analyzer.tables.scoring.recurring import RecurringEvents
 from reveal_analyzer.tables.scoring.rows import TableRows
-from reveal_analyzer.tables.scoring.scales import CAP, least_spread, median, robust_scale
+from reveal_analyzer.tables.scoring.scales import CAP, Scale, Spreads, median, robust_scale
 from reveal_analyzer.tables.scoring.season import learn_level
 from reveal_analyzer.tables.scoring.settings import SampleSettings, day_rows
 from reveal_analyzer.tables.scoring.smooth import WorstMetrics, trailing_mean
@@ -152,9 +152,9 @@ class _Block:
         for first, end in pairwise(self.schedule.epochs):
             if first == end:
                 continue
-            floor = least_spread(self.values[:first])
-            out["Forecast"][first:end] = self._off_forecast(first, end, floor)
-            out["Day"][first:end] = self._off_day(first, end, floor)
+            spreads = Spreads.of(self.values[:first])
+            out["Forecast"][first:end] = self._off_forecast(first, end, spreads.scale())
+            out["Day"][first:end] = self._off_day(first, end, spreads)
             for begin, after in self.schedule.levels(first, end):
                 out["Level"][begin:after] = self._off_level(begin, after)
         out["Level"] = self._suppress_daily(out["Level"])
@@ -183,9 +183,9 @@ class _Block:
                 out[learned_end:after] = squared_distances(model, features[learned_end:after])
         return out
 
-    def _off_forecast(self, first: int, end: int, floor: Floats) -> Floats:
+    def _off_forecast(self, first: int, end: int, scale: Scale) -> Floats:
         since = self.rows.since
-        learned = Forecast().fit(self.values[:first], since[:first], floor)
+        learned = Forecast().fit(self.values[:first], since[:first], scale)
         # the forecast of the first row needs the row before
         begin = first - learned.lags
         ages = np.minimum(since[begin:end], np.arange(end - begin))
@@ -193,17 +193,24 @@ class _Block:
 
     def _off_level(self, first: int, end: int) -> Floats:
         times, history = self.rows.times, self.values[:first]
-        period, floor = self.rows.table.period_ns, least_spread(history)
-        level = learn_level(times[:first], history, period, floor=floor, newest=True)
+        period, spreads = self.rows.table.period_ns, Spreads.of(history)
+        level = learn_level(
+            times[:first],
+            history,
+            period,
+            floor=spreads.least,
+            newest=True,
+            plain=spreads.scale(),
+        )
         return np.abs(level.distance(times[first:end], self.values[first:end]))
 
-    def _off_day(self, first: int, end: int, floor: Floats) -> Floats:
+    def _off_day(self, first: int, end: int, spreads: Spreads) -> Floats:
         """Return |z| against the last day without its newest samples.
 
-        The spread is at least ``floor``.
+        ``spreads`` are those of all rows before; the spread is at least their least one.
         """
         begin = max(0, first - self.schedule.day - _HOLD)
-        scale = robust_scale(self.values[:first], floor)
+        scale = spreads.scale()
         scaled = scale.in_spreads(self.values[begin:end])
         missing = np.isnan(scaled)
         scaled[missing] = 0.0
@@ -212,7 +219,7 @@ class _Block:
         counts = np.maximum(_between(oldest, newest, (~missing).astype(np.float64)), 1.0)
         mean = _between(oldest, newest, scaled) / counts
         variance = _between(oldest, newest, scaled * scaled) / counts - mean * mean
-        least = floor / np.where(scale.spread > 0.0, scale.spread, 1.0)
+        least = spreads.least / np.where(scale.spread > 0.0, scale.spread, 1.0)
         spread = np.maximum(np.sqrt(np.maximum(variance, 0.0)), least)
         off = np.minimum(np.abs(scaled[first - begin :] - mean) / spread, CAP)
         off[missing[first - begin :] | np.isnan(off)] = 0.0

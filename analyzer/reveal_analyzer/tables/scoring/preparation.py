@@ -7,6 +7,8 @@ change itself is reported once.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from reveal_analyzer.arrays import Floats
@@ -14,7 +16,26 @@ from reveal_analyzer.tables.scoring.event_trains import Clock
 from reveal_analyzer.tables.scoring.level_shifts import LevelShift, ShiftFinder
 from reveal_analyzer.tables.scoring.recurring import RecurringEvents
 from reveal_analyzer.tables.scoring.rows import TableRows
-from reveal_analyzer.tables.scoring.season import Flattened
+from reveal_analyzer.tables.scoring.scales import Scale, Spreads
+from reveal_analyzer.tables.scoring.season import Flattened, NormalLevel, learn_whole_level
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A block's values (n, m) as they are scored, and their spreads.
+
+    ``known_level`` is their normal level, if the preparation learned it.
+    """
+
+    values: Floats
+    spreads: Spreads
+    known_level: NormalLevel | None
+
+    def level(self, rows: TableRows) -> NormalLevel:
+        """Return the normal level of the values."""
+        if self.known_level is not None:
+            return self.known_level
+        return learn_whole_level(rows.times, self.values, rows.table.period_ns, self.spreads)
 
 
 class Preparation:
@@ -28,17 +49,23 @@ class Preparation:
         # beside a baseline a level that changes is abnormal, and is compared with it
         self._shifts = None if rows.baseline_rows else ShiftFinder(len(rows))
 
-    def prepared(self, values: Floats) -> Floats:
+    def prepared(self, values: Floats) -> Prepared:
         """Return the values (n, m) of the next block as they are scored."""
-        flat = Flattened.of(self._times, values, self._period_ns)
-        own = self._recurring(flat.values).removed(flat.values, self._clock)
+        spreads = Spreads.of(values)
+        flat = Flattened.of(self._times, values, self._period_ns, spreads)
+        scale = spreads.scale() if flat.values is values else None
+        own = self._recurring(flat.values, scale).removed(flat.values, self._clock)
+        out = values
         if own is not flat.values or flat.edges.any():
             # a smooth profile is left to the views that know it
-            values = np.where(flat.edges, own, values + (own - flat.values))
-        return self._shifts.settled(values) if self._shifts else values
+            out = np.where(flat.edges, own, values + (own - flat.values))
+        out = self._shifts.settled(out) if self._shifts else out
+        if out is values:
+            return Prepared(out, spreads, flat.level)
+        return Prepared(out, Spreads.of(out), None)
 
-    def _recurring(self, values: Floats) -> RecurringEvents:
-        found = RecurringEvents.learn(values, self._clock)
+    def _recurring(self, values: Floats, scale: Scale | None) -> RecurringEvents:
+        found = RecurringEvents.learn(values, self._clock, scale)
         if not self._baseline_rows:
             return found
         # what recurs in the run alone is not normal by the baseline

@@ -16,7 +16,7 @@ from reveal_analyzer.arrays import Floats, Indices
 from reveal_analyzer.tables.scoring.forecast import Forecast
 from reveal_analyzer.tables.scoring.metric_rank import MetricRank
 from reveal_analyzer.tables.scoring.offline import FORECAST_MEAN, LAGS, LEAST_ROWS, LEVEL_MEAN
-from reveal_analyzer.tables.scoring.preparation import Preparation
+from reveal_analyzer.tables.scoring.preparation import Preparation, Prepared
 from reveal_analyzer.tables.scoring.rows import TableRows
 from reveal_analyzer.tables.scoring.scales import mean, median, plain_scale, thinned
 from reveal_analyzer.tables.scoring.smooth import centered_mean
@@ -50,7 +50,7 @@ def rank_spans(rows: TableRows, spans: Sequence[Span]) -> list[list[MetricRank]]
     for values in rows.blocks():
         prepared = preparation.prepared(values)
         distances = _Distances.of(rows, prepared)
-        normal = _normal(values, prepared)
+        normal = _normal(values, prepared.values)
         for index, (first, end) in enumerate(spans):
             span = slice(rows.baseline_rows + first, rows.baseline_rows + end)
             found[index].append(_in_span(values, distances, normal, span))
@@ -66,12 +66,13 @@ class _Distances:
     forecast: Floats
 
     @classmethod
-    def of(cls, rows: TableRows, values: Floats) -> _Distances:
+    def of(cls, rows: TableRows, prepared: Prepared) -> _Distances:
+        values, scale = prepared.values, prepared.spreads.scale()
         off = _off_level(values, rows.baseline_rows)
         level = centered_mean(off, LEVEL_MEAN)
         if len(rows) < LEAST_ROWS:
             return cls(off, level, level)  # too short to forecast anything
-        residual = Forecast(LAGS).fit(values, rows.since).residual(values, rows.since)
+        residual = Forecast(LAGS).fit(values, rows.since, scale).residual(values, rows.since)
         return cls(off, level, centered_mean(residual, FORECAST_MEAN))
 
 

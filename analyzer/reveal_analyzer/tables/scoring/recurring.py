@@ -45,9 +45,12 @@ class RecurringEvents:
     found: tuple[_MetricTrain, ...]
 
     @classmethod
-    def learn(cls, values: Floats, clock: Clock) -> RecurringEvents:
-        """Find the trains of metrics (n, m), NaN where missing."""
-        scale = robust_scale(values)
+    def learn(cls, values: Floats, clock: Clock, scale: Scale | None = None) -> RecurringEvents:
+        """Find the trains of metrics (n, m), NaN where missing.
+
+        ``scale`` is their robust scale, if it is known.
+        """
+        scale = scale or robust_scale(values)
         distance = in_spreads(values, scale)
         out: dict[_Side, Excursions] = {}
         for metric in range(values.shape[1]):

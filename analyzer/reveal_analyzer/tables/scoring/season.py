@@ -9,8 +9,8 @@ import numpy as np
 from reveal_analyzer.arrays import Bools, Floats, Indices, Ints
 from reveal_analyzer.tables.scoring.scales import (
     Scale,
+    Spreads,
     deviation,
-    least_spread,
     mean,
     median,
     robust_scale,
@@ -75,34 +75,49 @@ class NormalLevel:
 class Flattened:
     """Values (n, m) about their center, without the profile of day and week.
 
-    ``edges`` (m,) marks metrics whose profile has edges, which no forecast expects.
+    ``level`` is the normal level of the values before.  ``edges`` (m,) marks metrics whose profile
+    has edges, which no forecast expects.
     """
 
     values: Floats
+    level: NormalLevel
     edges: Bools
 
     @classmethod
-    def of(cls, times: Ints, values: Floats, period_ns: int) -> Flattened:
-        """Subtract the profile of the metrics that have one."""
-        level = learn_level(times, values, period_ns, floor=least_spread(values), newest=False)
+    def of(cls, times: Ints, values: Floats, period_ns: int, spreads: Spreads) -> Flattened:
+        """Subtract the profile of the metrics that have one; ``spreads`` are those of values."""
+        level = learn_whole_level(times, values, period_ns, spreads)
         if level.profile is None or not level.daily.any():
-            return cls(values, np.zeros(values.shape[1], np.bool_))
+            return cls(values, level, np.zeros(values.shape[1], np.bool_))
         off = level.profile.off(times, values)
         flat = np.where(level.daily, level.plain.center + off, values)
         low, high = level.profile.low, level.profile.high
         sharp = (high - low).max(0) > _SHARP * (high.max(0) - low.min(0))
         alike = deviation(off) < _ALIKE * deviation(values)
-        return cls(flat, level.daily & sharp & alike)
+        return cls(flat, level, level.daily & sharp & alike)
+
+
+def learn_whole_level(times: Ints, values: Floats, period_ns: int, spreads: Spreads) -> NormalLevel:
+    """Learn the normal level of metrics (n, m) in all the time; ``spreads`` are those of values."""
+    plain = spreads.scale()
+    return learn_level(times, values, period_ns, floor=spreads.least, newest=False, plain=plain)
 
 
 def learn_level(
-    times: Ints, values: Floats, period_ns: int, *, floor: Floats, newest: bool
+    times: Ints,
+    values: Floats,
+    period_ns: int,
+    *,
+    floor: Floats,
+    newest: bool,
+    plain: Scale | None = None,
 ) -> NormalLevel:
     """Learn the normal level of metrics (n, m), with spreads of at least ``floor`` (m,).
 
-    ``newest``: the profile is that of the last two weeks instead of all the time.
+    ``newest``: the profile is that of the last two weeks instead of all the time.  ``plain`` is
+    the robust scale of the values, if it is known.
     """
-    plain = robust_scale(values, floor)
+    plain = plain or robust_scale(values, floor)
     day = NS_PER_DAY // period_ns if period_ns else 0
     if newest:
         times, values = times[-_MOST_DAYS * day :], values[-_MOST_DAYS * day :]
@@ -183,6 +198,8 @@ def _quartiles(slots: Indices, values: Floats, count: int) -> Floats:
     days[ordered, position] = values[order]
     days.sort(axis=1)
     last = (~np.isnan(days)).sum(1) - 1
+    unknown = last < 0
+    middle = median(values) if unknown.any() else 0.0
     found = []
     for share in _QUARTILES:
         exact = share * np.maximum(last, 0)
@@ -191,7 +208,7 @@ def _quartiles(slots: Indices, values: Floats, count: int) -> Floats:
         low, high = (
             np.take_along_axis(days, each[:, None], axis=1)[:, 0] for each in (below, above)
         )
-        found.append(np.where(last >= 0, low + (exact - below) * (high - low), median(values)))
+        found.append(np.where(unknown, middle, low + (exact - below) * (high - low)))
     return np.stack(found)
 
 

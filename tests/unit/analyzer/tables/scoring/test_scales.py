@@ -12,11 +12,13 @@ from reveal_analyzer.tables.scoring.frames import Frames, shape_features, window
 from reveal_analyzer.tables.scoring.rows import METRICS, TableRows
 from reveal_analyzer.tables.scoring.scales import (
     CAP,
+    Spreads,
     deviation,
     least_spread,
     mean,
     median,
     plain_scale,
+    quantiles,
     robust_scale,
 )
 from reveal_analyzer.tables.scoring.season import learn_level
@@ -57,6 +59,29 @@ class TestScales:
                 continue
             assert found == pytest.approx((np.median(known), known.mean()), abs=1e-9)
             assert deviation(values)[column] == pytest.approx(known.std(), rel=1e-9, abs=1e-9)
+
+    @examples(100)
+    @given(holed, st.floats(0.0, 1.0))
+    def test_quantiles_agree_with_numpy_on_what_is_known(
+        self, rows: list[list[float]], share: float
+    ) -> None:
+        values = np.array(rows)
+        for column, found in enumerate(quantiles(values, (share,))[0]):
+            known = values[:, column][~np.isnan(values[:, column])]
+            expected = np.quantile(known, share) if known.size else 0.0
+            assert found == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+    @examples(100)
+    @given(holed)
+    def test_spreads_are_those_of_the_single_functions(self, rows: list[list[float]]) -> None:
+        values = np.array(rows)
+        before = values.copy()
+        spreads = Spreads.of(values)
+        free = robust_scale(values, floor=np.zeros(values.shape[1]))
+        assert spreads.center.tolist() == free.center.tolist()
+        assert spreads.spread.tolist() == free.spread.tolist()
+        assert spreads.least.tolist() == least_spread(values).tolist()
+        assert np.array_equal(values, before, equal_nan=True), "the values stay as they are"
 
     def test_spread_has_a_floor_of_three_percent_of_the_range(self) -> None:
         values = np.zeros((1000, 1))
