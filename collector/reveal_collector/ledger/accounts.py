@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from ctypes import Array
 from operator import sub
+from typing import Any
 
 from reveal_collector.ledger.cpu_waits import CpuTimes, CpuWaits, split_waits
 from reveal_collector.ledger.disk_waits import DiskUse
 from reveal_collector.ledger.programs import (
+    BUSY,
+    DISKS,
     SLOT_FIRST,
     SLOT_IDLE,
     SLOT_KERNEL,
     SLOT_OTHER,
+    STATES,
+    WAITS,
     State,
     Totals,
 )
@@ -40,22 +46,24 @@ class Interval:
 
     def __init__(self, before: Totals, now: Totals, slots: Sequence[Slot]) -> None:
         self.elapsed_ns = now.now - before.now
-        self._before, self._now = before, now
         self._waits: dict[int, CpuWaits] = {}  # by slot number
         self._everybody = everybody = (*FIXED, *slots)
-        # all that follows rests on them, and each access to the totals costs a conversion
-        self._spent: dict[int, list[int]] = {
-            slot.number: list(map(sub, now.spent[slot.number], before.spent[slot.number]))
-            for slot in everybody
-        }
         self._culprits = {
             slot.busy: slot.name for slot in everybody if slot.has_index or slot in FIXED
         }
-        self._width = 1 + max(self._culprits)
+        # by slot number, as each access to the totals would cost a conversion
+        count = 1 + max(slot.number for slot in everybody)
+        self._spent = _steps(before.spent, now.spent, count, STATES)
+        self._wait_counts = _steps(before.waits, now.waits, count, WAITS)
+        self._cpus = now.cpus[:count]
+        self._threads = before.threads[:count], now.threads[:count]
+        disks = _steps(before.disks, now.disks, count, DISKS)
+        width = max(1 + max(self._culprits), SLOT_FIRST)
+        self._waited = [row[:width] for row in _steps(before.waited, now.waited, width, BUSY)]
         self._all_ran = sum(self._ran(slot) for slot in everybody)
         self._disks = DiskUse(
             {
-                slot.name: [max(0, step) for step in self._disk_steps(slot)]
+                slot.name: [max(0, step) for step in disks[slot.number]]
                 for slot in everybody
                 if self._spent[slot.number][State.DISK] > 0
             }
@@ -68,7 +76,7 @@ class Interval:
         A count that was read without its base is off by the time since the boot.
         """
         elapsed = max(self.elapsed_ns, NS_PER_SECOND)
-        threads_before, threads = list(self._before.threads), list(self._now.threads)
+        threads_before, threads = self._threads
         for slot in self._everybody:
             number = slot.number
             most = abs(threads_before[number]) + abs(threads[number]) + _LEEWAY
@@ -85,7 +93,6 @@ class Interval:
     def counters(self, slot: Slot) -> list[int]:
         """Return the increments of a subject in the order of ``METRICS``."""
         spent = self._spent[slot.number]
-        waits = map(sub, self._now.waits[slot.number], self._before.waits[slot.number])
         cpu = self._cpu_waits(slot)
         io = spent[State.IO]
         io_others = round(io * (1 - self._disks.shares(slot.name).get(slot.name, 0.0))) if io else 0
@@ -105,7 +112,7 @@ class Interval:
             spent[State.SLEEP],
             spent[State.ALIVE],
             spent[State.DISK],
-            *waits,
+            *self._wait_counts[slot.number],
         ]
 
     def pairs(self, victim: Slot) -> dict[Names, tuple[int, int]]:
@@ -127,30 +134,25 @@ class Interval:
             if name != victim.name
         }
 
-    def _disk_steps(self, slot: Slot) -> Iterator[int]:
-        return map(sub, self._now.disks[slot.number], self._before.disks[slot.number])
-
     def _cpu_waits(self, slot: Slot) -> CpuWaits:
         known = self._waits.get(slot.number)
         if known is None:
             times = self._cpu_times(slot)
             if slot.has_index:
-                known = split_waits(self._waited(slot), slot.busy, SLOT_IDLE, times)
+                known = split_waits(self._waits_for(slot), slot.busy, SLOT_IDLE, times)
             else:  # only how many of its waits are its own can be known
                 own = 0 if times is None else max(0, min(times.waited, times.own_waits))
                 known = CpuWaits(own, 0, {})
             self._waits[slot.number] = known
         return known
 
-    def _waited(self, slot: Slot) -> dict[int, int]:
+    def _waits_for(self, slot: Slot) -> dict[int, int]:
         """Return the waits by the index of who ran, without those of none."""
-        now = self._now.waited[slot.busy][: max(self._width, SLOT_FIRST)]
-        steps = map(sub, now, self._before.waited[slot.busy])
-        return {index: step for index, step in enumerate(steps) if step}
+        return {index: step for index, step in enumerate(self._waited[slot.busy]) if step}
 
     def _cpu_times(self, slot: Slot) -> CpuTimes | None:
         """Return what its waits for itself are judged by; None where its CPUs are not known."""
-        cpus = self._now.cpus[slot.number]
+        cpus = self._cpus[slot.number]
         if not cpus:
             return None
         spent, ran = self._spent[slot.number], self._ran(slot)
@@ -161,3 +163,12 @@ class Interval:
     def _ran(self, slot: Slot) -> int:
         spent = self._spent[slot.number]
         return spent[State.RUN] + spent[State.RECLAIM] + spent[State.IRQ]
+
+
+def _steps(before: Array[Any], now: Array[Any], rows: int, width: int) -> list[list[int]]:
+    """Return the increments of the first rows of a table of totals."""
+    first, last = (
+        memoryview(each).cast("B").cast("q")[: rows * width].tolist() for each in (before, now)
+    )
+    steps = list(map(sub, last, first))
+    return [steps[begin : begin + width] for begin in range(0, rows * width, width)]

@@ -127,6 +127,7 @@ class _NetworkNamespace:
         self._proc = proc
         self._files: list[OpenFile] = []
         self._traffic = TrafficTotals(proc)
+        self._texts: tuple[bytes, ...] = ()  # that the values are of
 
     def enter(self, pid: str, namespace: str) -> bool:
         """Open the files of a process; return whether they could be read."""
@@ -148,8 +149,12 @@ class _NetworkNamespace:
         try:
             if not stat.read():
                 raise ProcessLookupError
-            traffic = self._traffic.update(parse_dev(dev.read()))
-            self.values = [*traffic, *parse_tcp(snmp.read())]
+            texts = dev.read(), snmp.read()
+            if texts != self._texts:  # most subjects are silent in most seconds
+                self._texts = ()
+                traffic = self._traffic.update(parse_dev(texts[0]))
+                self.values = [*traffic, *parse_tcp(texts[1])]
+                self._texts = texts
         except OSError:
             self.leave()
         except ValueError:
@@ -159,7 +164,7 @@ class _NetworkNamespace:
         """Close the files: the kernel can free the namespace."""
         for file in self._files:
             file.close()
-        self._files, self.id = [], ""
+        self._files, self._texts, self.id = [], (), ""
         self.values = [None] * len(METRICS)
 
 
