@@ -13,6 +13,7 @@ import pytest
 
 from support.cluster_outages import ANALYZER, COLLECTOR, OPERATOR, REDIS, Pods
 from support.fault_run import throttled_run
+from support.helm_chart import NAMESPACE
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -46,8 +47,11 @@ def test_the_kubelet_is_killed(pods: Pods, jobs: str) -> None:
 def _expect_single_report(
     pods: Pods, jobs: str, about: str, moment: str, breaks: Callable[[], None]
 ) -> None:
-    """What ``fault`` asserts at its end: one report, each Event once, resolved."""
-    with throttled_run(about, pods.watched, jobs, NODE) as story:
+    """What ``fault`` asserts at its end: one report, each Event once, resolved.
+
+    What a killed part reads from a cold disk when it starts again is reported rightly, too.
+    """
+    with throttled_run(about, pods.watched, jobs, NODE, restarted=NAMESPACE) as story:
         if moment == "onset":
             breaks()
         story.start()

@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from support.api_server import Object
@@ -90,7 +90,9 @@ class FaultRun:
     def reports(self) -> list[Object]:
         time.sleep(_LOOK_S)
         found = self.watched.reports(self.since)
-        return [item for item in found if cause(item) not in self.expected.beside]
+        return [
+            item for item in found if not self.expected.is_beside(cause(item), _namespaces(item))
+        ]
 
     def _right(self) -> str:
         names = (
@@ -140,9 +142,14 @@ def fault_run(about: str, watched: Release, expected: Expected) -> Iterator[Faul
 
 
 @contextmanager
-def throttled_run(about: str, watched: Release, namespace: str, node: str) -> Iterator[FaultRun]:
-    """The fault that every node can have: a pod wants a CPU, and its quota is a seventh of one."""
-    expected = quota(node, namespace)
+def throttled_run(
+    about: str, watched: Release, namespace: str, node: str, restarted: str = ""
+) -> Iterator[FaultRun]:
+    """The fault that every node can have: a pod wants a CPU, and its quota is a seventh of one.
+
+    Pods of the namespace ``restarted`` start again meanwhile.
+    """
+    expected = replace(quota(node, namespace), restarted=restarted)
     with fault_run(about, watched, expected) as story, throttled(watched, namespace, node):
         yield story
 
@@ -193,6 +200,10 @@ def wrong(report: Object, expected: Expected) -> tuple[str, ...]:
         cause(report) == expected.hypothesis,
     )
     return tuple(name for name, holds in zip(_ALL, right, strict=True) if not holds)
+
+
+def _namespaces(report: Object) -> set[str]:
+    return {pod["namespace"] for pod in report.get("status", {}).get("pods", ())}
 
 
 def _save(row: Object) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
@@ -24,7 +24,8 @@ _LOOPS = f"{LOG_TIME}; for i in 1 2 3 4 5 6; do python3 -c '{SPIN}' & done; wait
 class Expected:
     """What the one report is to say; of a ``victim`` that nobody is to blame for its loss.
 
-    Without ``pod`` the report names none.  Reports of hypotheses ``beside`` it are right, too.
+    Without ``pod`` the report names none.  Reports of hypotheses ``beside`` it are right, too, and
+    so are those of what pods of the namespace ``restarted`` read when they start again.
     """
 
     node: str
@@ -33,6 +34,12 @@ class Expected:
     pod: str = ""
     victim: bool = False
     beside: tuple[str, ...] = ()
+    restarted: str = ""
+
+    def is_beside(self, cause: str, namespaces: Collection[str]) -> bool:
+        """Whether a report of a cause, by pods of these namespaces, is right beside this one."""
+        is_start = cause == "StorageReadBurst" and set(namespaces) == {self.restarted}
+        return cause in self.beside or is_start
 
 
 def quota(node: str, namespace: str, pod: str = THROTTLED) -> Expected:
