@@ -30,6 +30,8 @@ from support.fake_kube import FakeKube
 from support.redis_streams import QUICK, Stream
 from support.synthetic_node import TABLE, Node
 
+# a turn that replays minutes may take a second on a busy machine: it loses no lease by that
+_TIMING = replace(QUICK, lease=2.5)
 LEARNED, ONSET, END, LAST = 100, 110, 300, 345  # seconds of the node
 SAVED_EACH = 60
 START_NS = 1_700_000_000 * NS_PER_SECOND  # second 0 of the node
@@ -157,7 +159,7 @@ class Cluster:
 
     def start(self, owner: str, settings: AnalyzerSettings = SETTINGS) -> None:
         """Start an analyzer and wait until it may read."""
-        reader = self._stream.reader(owner, timing=QUICK)
+        reader = self._stream.reader(owner, timing=_TIMING)
         sink = TurnedSink(settings, self.api, owner)
 
         def analysis(node: str) -> FailingAnalysis:
