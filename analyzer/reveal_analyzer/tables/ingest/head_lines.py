@@ -13,7 +13,7 @@ _LONGEST_LINE = 64 << 20
 _MOST_BYTES, _MOST_LINES = 1 << 20, 1000
 _LEAST_LINES = 4  # a header, and some rows to judge it by
 _MOST_JOINED = 8  # physical lines of one quoted field
-_LINE = re.compile(rb"[^\r\n]*(?:\r\n|\n|\r)")
+_END = re.compile(rb"\r\n|\n|\r")
 
 
 class HeadLine(NamedTuple):
@@ -39,7 +39,7 @@ def head_of(path: Path, file: BinaryIO) -> Head:
     """
     data = file.read(_MOST_BYTES)
     whole = len(data) < _MOST_BYTES
-    while not whole and len(_LINE.findall(data)) < _LEAST_LINES:
+    while not whole and len(_END.findall(data)) < _LEAST_LINES:
         if len(data) > _LONGEST_LINE:
             raise TableFileError(f"{path} is no table: its first line does not end")
         more = file.read(max(len(data), _MOST_BYTES))
@@ -48,14 +48,14 @@ def head_of(path: Path, file: BinaryIO) -> Head:
 
 
 def _split(data: bytes, whole: bool) -> Iterator[HeadLine]:
-    end = number = 0
-    for number, match in enumerate(_LINE.finditer(data), 1):
-        end = match.end()
-        yield HeadLine(_text(match[0].rstrip(b"\r\n"), number), number, match.start())
+    begin = number = 0
+    for number, end in enumerate(_END.finditer(data), 1):
+        yield HeadLine(_text(data[begin : end.start()], number), number, begin)
+        begin = end.end()
         if number >= _MOST_LINES + _MOST_JOINED:
             return
-    if whole and end < len(data):
-        yield HeadLine(_text(data[end:], number + 1), number + 1, end)
+    if whole and begin < len(data):
+        yield HeadLine(_text(data[begin:], number + 1), number + 1, begin)
 
 
 def _text(line: bytes, number: int) -> str:
