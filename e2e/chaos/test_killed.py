@@ -28,7 +28,8 @@ PODS = (COLLECTOR, ANALYZER, OPERATOR, REDIS)  # Redis comes back empty: it keep
 def test_a_pod_is_killed(pods: Pods, jobs: str, component: str, moment: str) -> None:
     node = NODE if component == COLLECTOR else ""
     about = f"{component} killed, {moment}"
-    _expect_single_report(pods, jobs, about, moment, lambda: pods.kill(component, node))
+    restarted = f"{NAMESPACE}/reveal-{component}"
+    _expect_single_report(pods, jobs, about, moment, lambda: pods.kill(component, node), restarted)
 
 
 @pytest.mark.parametrize("moment", ["onset", "open"])
@@ -45,13 +46,18 @@ def test_the_kubelet_is_killed(pods: Pods, jobs: str) -> None:
 
 
 def _expect_single_report(
-    pods: Pods, jobs: str, about: str, moment: str, breaks: Callable[[], None]
+    pods: Pods,
+    jobs: str,
+    about: str,
+    moment: str,
+    breaks: Callable[[], None],
+    restarted: str = "",
 ) -> None:
     """What ``fault`` asserts at its end: one report, each Event once, resolved.
 
     What a killed part reads from a cold disk when it starts again is reported rightly, too.
     """
-    with throttled_run(about, pods.watched, jobs, NODE, restarted=NAMESPACE) as story:
+    with throttled_run(about, pods.watched, jobs, NODE, restarted) as story:
         if moment == "onset":
             breaks()
         story.start()

@@ -90,9 +90,7 @@ class FaultRun:
     def reports(self) -> list[Object]:
         time.sleep(_LOOK_S)
         found = self.watched.reports(self.since)
-        return [
-            item for item in found if not self.expected.is_beside(cause(item), _namespaces(item))
-        ]
+        return [item for item in found if not self.expected.is_beside(cause(item), _named(item))]
 
     def _right(self) -> str:
         names = (
@@ -147,7 +145,7 @@ def throttled_run(
 ) -> Iterator[FaultRun]:
     """The fault that every node can have: a pod wants a CPU, and its quota is a seventh of one.
 
-    Pods of the namespace ``restarted`` start again meanwhile.
+    Pods whose names begin with ``restarted`` start again meanwhile.
     """
     expected = replace(quota(node, namespace), restarted=restarted)
     with fault_run(about, watched, expected) as story, throttled(watched, namespace, node):
@@ -188,7 +186,7 @@ _ALL = ("node", "subsystem", "pod", "hypothesis")
 def wrong(report: Object, expected: Expected) -> tuple[str, ...]:
     """Which of node, subsystem, pod and hypothesis a report has not."""
     status = report.get("status", {})
-    named = [f"{pod['namespace']}/{pod['name']}" for pod in status.get("pods", ())]
+    named = _named(report)
     if expected.victim:
         pod = not named and expected.pod in status.get("victims", ())
     else:
@@ -202,8 +200,10 @@ def wrong(report: Object, expected: Expected) -> tuple[str, ...]:
     return tuple(name for name, holds in zip(_ALL, right, strict=True) if not holds)
 
 
-def _namespaces(report: Object) -> set[str]:
-    return {pod["namespace"] for pod in report.get("status", {}).get("pods", ())}
+def _named(report: Object) -> list[str]:
+    """The pods of a report, as ``namespace/name``."""
+    pods = report.get("status", {}).get("pods", ())
+    return [f"{pod['namespace']}/{pod['name']}" for pod in pods]
 
 
 def _save(row: Object) -> None:

@@ -25,7 +25,7 @@ class Expected:
     """What the one report is to say; of a ``victim`` that nobody is to blame for its loss.
 
     Without ``pod`` the report names none.  Reports of hypotheses ``beside`` it are right, too, and
-    so are those of what pods of the namespace ``restarted`` read when they start again.
+    so are those of what pods, whose names begin with ``restarted``, read when they start again.
     """
 
     node: str
@@ -36,10 +36,12 @@ class Expected:
     beside: tuple[str, ...] = ()
     restarted: str = ""
 
-    def is_beside(self, cause: str, namespaces: Collection[str]) -> bool:
-        """Whether a report of a cause, by pods of these namespaces, is right beside this one."""
-        is_start = cause == "StorageReadBurst" and set(namespaces) == {self.restarted}
-        return cause in self.beside or is_start
+    def is_beside(self, cause: str, pods: Collection[str]) -> bool:
+        """Whether a report of a cause, by these pods, is right beside this one."""
+        is_start = bool(self.restarted and pods) and cause == "StorageReadBurst"
+        return cause in self.beside or (
+            is_start and all(pod.startswith(self.restarted) for pod in pods)
+        )
 
 
 def quota(node: str, namespace: str, pod: str = THROTTLED) -> Expected:
