@@ -128,14 +128,12 @@ class PaperDetectors:
         """Return the scores of each method for each window (n, features)."""
         scores = np.mean([fold.scores(windows) for fold in self.folds_], axis=0)
         moved = self.still_.distances(windows)
-        whole = scores
+        whole = list(scores)
         if moved.any():  # not in most windows
-            whole = np.stack(
-                [
-                    detector.with_moved(score, moved, self._kept)
-                    for detector, score in zip(self.folds_[0].detectors, scores, strict=True)
-                ]
-            )
+            detectors = self.folds_[0].detectors
+            whole = [
+                d.with_moved(s, moved, self._kept) for d, s in zip(detectors, scores, strict=True)
+            ]
         return [
             self._scored(_Window(windows[row], moved[row], scores[:, row]), [s[row] for s in whole])
             for row in range(len(windows))

@@ -194,14 +194,7 @@ class _Block:
     def _off_level(self, first: int, end: int) -> Floats:
         times, history = self.rows.times, self.values[:first]
         period, spreads = self.rows.table.period_ns, Spreads.of(history)
-        level = learn_level(
-            times[:first],
-            history,
-            period,
-            floor=spreads.least,
-            newest=True,
-            plain=spreads.scale(),
-        )
+        level = learn_level(times[:first], history, period, spreads, newest=True)
         return np.abs(level.distance(times[first:end], self.values[first:end]))
 
     def _off_day(self, first: int, end: int, spreads: Spreads) -> Floats:

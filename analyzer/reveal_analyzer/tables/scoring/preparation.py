@@ -17,7 +17,7 @@ from reveal_analyzer.tables.scoring.level_shifts import LevelShift, ShiftFinder
 from reveal_analyzer.tables.scoring.recurring import RecurringEvents
 from reveal_analyzer.tables.scoring.rows import TableRows
 from reveal_analyzer.tables.scoring.scales import Scale, Spreads
-from reveal_analyzer.tables.scoring.season import Flattened, NormalLevel, learn_whole_level
+from reveal_analyzer.tables.scoring.season import Flattened, NormalLevel, learn_level
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,8 @@ class Prepared:
         """Return the normal level of the values."""
         if self.known_level is not None:
             return self.known_level
-        return learn_whole_level(rows.times, self.values, rows.table.period_ns, self.spreads)
+        period_ns = rows.table.period_ns
+        return learn_level(rows.times, self.values, period_ns, self.spreads, newest=False)
 
 
 class Preparation:

@@ -86,7 +86,7 @@ class Flattened:
     @classmethod
     def of(cls, times: Ints, values: Floats, period_ns: int, spreads: Spreads) -> Flattened:
         """Subtract the profile of the metrics that have one; ``spreads`` are those of values."""
-        level = learn_whole_level(times, values, period_ns, spreads)
+        level = learn_level(times, values, period_ns, spreads, newest=False)
         if level.profile is None or not level.daily.any():
             return cls(values, level, np.zeros(values.shape[1], np.bool_))
         off = level.profile.off(times, values)
@@ -97,27 +97,14 @@ class Flattened:
         return cls(flat, level, level.daily & sharp & alike)
 
 
-def learn_whole_level(times: Ints, values: Floats, period_ns: int, spreads: Spreads) -> NormalLevel:
-    """Learn the normal level of metrics (n, m) in all the time; ``spreads`` are those of values."""
-    plain = spreads.scale()
-    return learn_level(times, values, period_ns, floor=spreads.least, newest=False, plain=plain)
-
-
 def learn_level(
-    times: Ints,
-    values: Floats,
-    period_ns: int,
-    *,
-    floor: Floats,
-    newest: bool,
-    plain: Scale | None = None,
+    times: Ints, values: Floats, period_ns: int, spreads: Spreads, *, newest: bool
 ) -> NormalLevel:
-    """Learn the normal level of metrics (n, m), with spreads of at least ``floor`` (m,).
+    """Learn the normal level of metrics (n, m); ``spreads`` are those of the values.
 
-    ``newest``: the profile is that of the last two weeks instead of all the time.  ``plain`` is
-    the robust scale of the values, if it is known.
+    ``newest``: the profile is that of the last two weeks instead of all the time.
     """
-    plain = plain or robust_scale(values, floor)
+    plain = spreads.scale()
     day = NS_PER_DAY // period_ns if period_ns else 0
     if newest:
         times, values = times[-_MOST_DAYS * day :], values[-_MOST_DAYS * day :]
@@ -131,7 +118,7 @@ def learn_level(
     profile = _learn_profile(times, values, min(day, _MOST_SLOTS), weeks)
     residuals = profile.off(times, values)
     daily = deviation(residuals) < _EARNED * deviation(values)
-    return NormalLevel(plain, daily, profile, robust_scale(residuals, floor))
+    return NormalLevel(plain, daily, profile, robust_scale(residuals, spreads.least))
 
 
 def _learn_profile(times: Ints, values: Floats, count: int, weeks: float) -> Profile:

@@ -138,8 +138,8 @@ class TestDailyPattern:
 
     def test_is_expected_once_three_days_are_known(self) -> None:
         values = self.daily(1)
-        floor = least_spread(values)
-        level = learn_level(self.times, values, self.period, floor=floor, newest=True)
+        spreads = Spreads.of(values)
+        level = learn_level(self.times, values, self.period, spreads, newest=True)
         assert level.daily.tolist() == [True]
         assert np.abs(level.distance(self.times, values)).max() < 3.0
         # the night's value at noon
@@ -148,24 +148,24 @@ class TestDailyPattern:
 
     def test_takes_three_days(self) -> None:
         values = self.daily(1)[: 2 * 144]
-        floor = least_spread(values)
-        level = learn_level(self.times[:288], values, self.period, floor=floor, newest=True)
+        spreads = Spreads.of(values)
+        level = learn_level(self.times[:288], values, self.period, spreads, newest=True)
         assert not level.daily.any()
 
     def test_a_metric_without_a_pattern_keeps_its_plain_level(self) -> None:
         values = noise(len(self.times), 2)
-        floor = least_spread(values)
-        level = learn_level(self.times, values, self.period, floor=floor, newest=False)
+        spreads = Spreads.of(values)
+        level = learn_level(self.times, values, self.period, spreads, newest=False)
         assert not level.daily.any()
-        plain = robust_scale(values, floor).distance(values)
+        plain = robust_scale(values, spreads.least).distance(values)
         assert level.distance(self.times, values).tolist() == plain.tolist()
 
     def test_missing_days_leave_a_pattern(self) -> None:
         values = self.daily(2)
         values[: 3 * 144, 0] = np.nan
         values[:, 1] = np.nan
-        floor = least_spread(values)
-        level = learn_level(self.times, values, self.period, floor=floor, newest=False)
+        spreads = Spreads.of(values)
+        level = learn_level(self.times, values, self.period, spreads, newest=False)
         found = level.distance(self.times, values)
         assert np.isfinite(found).all() and np.abs(found).max() < 4.0
 
