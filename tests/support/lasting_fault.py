@@ -103,7 +103,10 @@ class LastingReport:
 
 
 def reported(watched: Release, expected: Expected, since: str) -> LastingReport:
-    """Return the report of a fault that began after ``since``, once it is as expected."""
+    """Return the report of a fault that began after ``since``, once it is as expected.
+
+    Its Event is there by then: analyzers write it after the report.
+    """
 
     def right() -> str:
         names = [
@@ -111,10 +114,16 @@ def reported(watched: Release, expected: Expected, since: str) -> LastingReport:
             for report in watched.reports(since)
             if not wrong(report, expected)
         ]
-        return str(names[0]) if names else ""
+        assert names, f"since {since} none of {[_dated(each) for each in watched.reports()]}"
+        return str(names[0])
 
     name = wait_for(right, _VISIBLE_S, f"a report as {expected}")
+    wait_for(lambda: _OPEN in watched.events(name), _EVENTS_S, f"an Event {_OPEN} of {name}")
     return LastingReport(watched, expected, since, name)
+
+
+def _dated(report: Object) -> str:
+    return f"{report['spec']['firstSeenTime']} {summary(report)}"
 
 
 @contextmanager
