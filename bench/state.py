@@ -8,6 +8,7 @@ with pods of their own have a channel table each, which the analyzer reads and p
 from __future__ import annotations
 
 import argparse
+import itertools
 import statistics
 import time
 from dataclasses import replace
@@ -109,11 +110,12 @@ def restored(
         reader = StreamReader(AnalyzerSettings(redis_url=broker.url), "bench")
         worker = Worker(reader, lambda name: NodeAnalyzer(name, SETTINGS, rules=rules), [], metrics)
         with on_core(0):
-            began, cpu, turns = time.monotonic(), time.process_time(), []
+            began, cpu, turns, held = time.monotonic(), time.process_time(), [], [0]
             while len(delays.seconds) < count:
                 turn = time.monotonic()
                 worker.turn()
                 turns.append(time.monotonic() - turn)
+                held.append(len(reader.shards))
             seconds, cpu = time.monotonic() - began, time.process_time() - cpu
         counts = metrics.registry.get_sample_value
         assert counts("reveal_node_states_total", {"result": "restored"}) == count
@@ -126,6 +128,7 @@ def restored(
         "MiB in Redis": memory / 2**20,
         "median turn ms": statistics.median(turns) * 1e3,
         "longest turn ms": max(turns) * 1e3,
+        "leases lost": sum(max(0, a - b) for a, b in itertools.pairwise(held)),
     }
 
 
