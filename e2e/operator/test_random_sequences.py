@@ -218,6 +218,8 @@ def test_random_operations_converge(world: World) -> None:
         except BaseException:
             print(f"\nseed {SEED}, sequence {number}:", *world.done, sep="\n  ")
             print(world.operator.tail())
+            if (controllers := world.cluster.plane.controllers) is not None:
+                print(controllers.tail())  # the garbage collector of Kubernetes is one of them
             raise
     settled.sort(reverse=True)
     print(
