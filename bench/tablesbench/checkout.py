@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 from typing import Any
 
 _NAMES = {
@@ -26,6 +27,7 @@ _NAMES = {
         "reveal_collector.subjects.tracker:SubjectSelection",
         "reveal_collector.sources.tenants:Choice",
     ),
+    "Roots": ("reveal_collector.readers.source:Roots",),
     "hierarchies": (
         "reveal_collector.subjects.cgroup_files:hierarchies",
         "reveal_collector.sources.cgroups:hierarchies",
@@ -48,6 +50,13 @@ def load(name: str) -> Any:
         except ImportError:
             continue
     raise ImportError(f"this checkout has none of {', '.join(_NAMES[name])}")
+
+
+def cgroup_source(name: str, trees: Any, tracker: Any) -> Any:
+    """Return a source of cgroups: it takes the roots of the host, or before only the trees."""
+    source = load(name)
+    takes_roots = "roots" in inspect.signature(source).parameters
+    return source(load("Roots")() if takes_roots else trees, tracker)
 
 
 def walk(tracker: Any, now: float) -> None:

@@ -54,8 +54,8 @@ class Node:
         self._tracker._users = 1  # no thread: the bench walks
         checkout.walk(self._tracker, 0.0)
         self._fine = checkout.load("FineCpu")(self._tracker)
-        clocks = checkout.load("CgroupClocks")(trees, self._tracker)
-        usage = checkout.load("CgroupUsage")(trees, self._tracker)
+        clocks = checkout.cgroup_source("CgroupClocks", trees, self._tracker)
+        usage = checkout.cgroup_source("CgroupUsage", trees, self._tracker)
         self._sources = [clocks, usage, self._fine]
         for source in self._sources:
             source.open()
