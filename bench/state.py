@@ -110,12 +110,12 @@ def restored(
         reader = StreamReader(AnalyzerSettings(redis_url=broker.url), "bench")
         worker = Worker(reader, lambda name: NodeAnalyzer(name, SETTINGS, rules=rules), [], metrics)
         with on_core(0):
-            began, cpu, turns, held = time.monotonic(), time.process_time(), [], [0]
+            began, cpu, turns, owned = time.monotonic(), time.process_time(), [], [0]
             while len(delays.seconds) < count:
                 turn = time.monotonic()
                 worker.turn()
                 turns.append(time.monotonic() - turn)
-                held.append(len(reader.shards))
+                owned.append(len(reader.shards))
             seconds, cpu = time.monotonic() - began, time.process_time() - cpu
         counts = metrics.registry.get_sample_value
         assert counts("reveal_node_states_total", {"result": "restored"}) == count
@@ -128,7 +128,7 @@ def restored(
         "MiB in Redis": memory / 2**20,
         "median turn ms": statistics.median(turns) * 1e3,
         "longest turn ms": max(turns) * 1e3,
-        "leases lost": sum(max(0, a - b) for a, b in itertools.pairwise(held)),
+        "leases lost": sum(max(0, a - b) for a, b in itertools.pairwise(owned)),
     }
 
 
