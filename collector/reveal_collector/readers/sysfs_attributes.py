@@ -12,15 +12,17 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from reveal_collector.kernel_interfaces.errors import LayoutChanged, Unsupported
 from reveal_collector.readers.plan import FileScan, TokenPlan
 from reveal_collector.readers.source import CHECK_EVERY
-from reveal_collector.readers.textfile import OpenFile
+from reveal_collector.readers.textfile import OpenFile, unfit_files
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
 
 Cells = Sequence[int | None]
+_DIGITS = frozenset(b"0123456789")
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,9 @@ class AttributeSource:
 
     ``find`` lists the files.  It is called again when ``fingerprint`` returns another value, and
     when a file returns ENODEV: its device was removed, and another may use its name now.  A file
-    that cannot be read or parsed empties only its own columns.
+    that cannot be read or parsed empties only its own columns.  One that has digits and cannot be
+    parsed is stated in ``degraded``; words such as ``<unknown>`` are the kernel's way to say that
+    there is no number.
 
     ``quiet_period`` saves reads: a file that did not change for that many reads is then read only
     every ``quiet_period`` reads, until it changes.  The files are due at different reads.
@@ -167,6 +171,11 @@ class AttributeSource:
         self._checks += 1
         return self._checks % CHECK_EVERY == 0 and self._current_fingerprint() != self._fingerprint
 
+    @property
+    def degraded(self) -> Sequence[str]:
+        """One phrase while files have numbers in an unknown form."""
+        return unfit_files(self.name, [each.path for each in self._attributes if each.unfit])
+
     def close(self) -> None:
         """Close all files."""
         for opened in self._attributes:
@@ -201,12 +210,16 @@ class _OpenAttribute:
         self._file = OpenFile(attribute.path)
         self._others = [OpenFile(path) for path in attribute.others]
         self.quiet = 0
-        self.gone = False
+        self.gone = self.unfit = False
         self._answered = False
         self._attribute = attribute
         self._blank: Cells = (None,) * len(attribute.channels)
         self._last: bytes | None = None
         self.values: Cells = self._blank
+
+    @property
+    def path(self) -> Path:
+        return self._attribute.path
 
     def open(self) -> None:
         for file in (self._file, *self._others):
@@ -231,21 +244,28 @@ class _OpenAttribute:
         except OSError as error:
             # a file that was never readable is no removed device: learning again is useless
             self.gone = error.errno == errno.ENODEV and self._answered
-            self.values, self._last, self.quiet = self._blank, None, 0
+            self.values, self._last, self.quiet, self.unfit = self._blank, None, 0, False
             return
         self._answered = True
         if data == self._last:
             self.quiet += 1
             return
-        self._last, self.quiet = data, 0
+        self._last, self.quiet, self.unfit = data, 0, False
         try:
             self.values = self._attribute.parse(data)
         except (ValueError, IndexError):
-            self.values = self._blank
+            self.values, self.unfit = self._blank, any(map(_DIGITS.__contains__, data))
+
+
+class Snapshot(NamedTuple):
+    """The columns of a moment, and a phrase on what could not be read."""
+
+    columns: Mapping[Channel, int | None]
+    degraded: Sequence[str] = ()
 
 
 class SnapshotSource:
-    """A source of the rare lane whose columns are the keys that ``snapshot`` returns.
+    """A source of the rare lane whose columns are those that ``snapshot`` returns.
 
     It keeps nothing open, so it need not track devices that come and go.  Where ``absent`` is
     ``None`` the source waits without columns until there are any.
@@ -256,18 +276,19 @@ class SnapshotSource:
     def __init__(
         self,
         name: str,
-        snapshot: Callable[[], Mapping[Channel, int | None]],
+        snapshot: Callable[[], Snapshot],
         absent: Unsupported | None = None,
     ) -> None:
         self.name = name
         self.channels: tuple[Channel, ...] = ()
+        self.degraded: Sequence[str] = ()
         self._snapshot, self._absent = snapshot, absent
         self._columns: tuple[Channel, ...] = ()
 
     def open(self) -> None:
         """Take the first snapshot; raises ``Unsupported`` where it has no columns."""
         try:
-            self._set_columns(self._snapshot())
+            self._set_columns(self._take())
         except OSError as error:
             raise Unsupported(f"{error.filename or self.name}: {error.strerror}") from None
         if not self.channels and self._absent is not None:
@@ -275,7 +296,7 @@ class SnapshotSource:
 
     def read(self) -> Cells:
         """Return the values of a new snapshot."""
-        values = self._snapshot()
+        values = self._take()
         if tuple(values) != self._columns:
             self._set_columns(values)
             raise LayoutChanged(self.name)
@@ -284,6 +305,11 @@ class SnapshotSource:
     def close(self) -> None:
         """Forget the columns."""
         self.channels = self._columns = ()
+        self.degraded = ()
+
+    def _take(self) -> Mapping[Channel, int | None]:
+        columns, self.degraded = self._snapshot()
+        return columns
 
     def _set_columns(self, values: Mapping[Channel, int | None]) -> None:
         self._columns = tuple(values)

@@ -260,11 +260,22 @@ def unfit_lines(source: str, path: Path, beginnings: Sequence[str]) -> tuple[str
     """Return a phrase on lines of a file that have not the known form; none without such lines."""
     if not beginnings:
         return ()
-    count = f"{len(beginnings)} line{'s' if len(beginnings) > 1 else ''}"
-    return (
-        f"{source}: numbers are missing, because {count} of {path} cannot be read: "
-        f"{', '.join(each.strip()[:_QUOTED_LETTERS] for each in beginnings[:_QUOTED_LINES])}",
-    )
+    lines = [each.strip()[:_QUOTED_LETTERS] for each in beginnings]
+    return (_unfit(source, f"{_counted('line', lines)} of {path}", lines),)
+
+
+def unfit_files(source: str, paths: Sequence[Path]) -> tuple[str, ...]:
+    """Return a phrase on files whose numbers have not the known form; none without such files."""
+    return (_unfit(source, _counted("file", paths), [*map(str, paths)]),) if paths else ()
+
+
+def _unfit(source: str, what: str, quoted: Sequence[str]) -> str:
+    first = ", ".join(quoted[:_QUOTED_LINES])
+    return f"{source}: numbers are missing, because {what} cannot be read: {first}"
+
+
+def _counted(word: str, things: Sequence[object]) -> str:
+    return f"{len(things)} {word}{'s' if len(things) > 1 else ''}"
 
 
 def rows(text: str) -> Iterator[tuple[int, list[str]]]:

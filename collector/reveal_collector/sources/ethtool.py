@@ -16,7 +16,7 @@ from reveal_collector.devices.ethtool import Ethtool
 from reveal_collector.kernel_interfaces.errors import Unsupported
 from reveal_collector.readers.source import Roots, Source
 from reveal_collector.readers.sums import identified
-from reveal_collector.readers.sysfs_attributes import SnapshotSource, entries
+from reveal_collector.readers.sysfs_attributes import Snapshot, SnapshotSource, entries
 from reveal_collector.readers.textfile import channel
 from reveal_contract.channels import Channel
 
@@ -115,13 +115,13 @@ class _CardCounters(SnapshotSource):
         self._tool = None
         super().close()
 
-    def _read_cards(self) -> dict[Channel, int | None]:
+    def _read_cards(self) -> Snapshot:
         columns: dict[Channel, int | None] = {}
         for name in cards(self._roots.sys):
             with suppress(OSError):  # the card was removed, or its driver has no counters
                 if self._tool is not None:
                     columns |= columns_of(name, self._tool.statistics(name))
-        return columns
+        return Snapshot(columns)
 
 
 def cards(sys: Path) -> list[str]:

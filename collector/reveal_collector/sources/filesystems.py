@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from reveal_collector.kernel_interfaces.errors import Unsupported
 from reveal_collector.readers.source import Roots, Source
-from reveal_collector.readers.sysfs_attributes import SnapshotSource
-from reveal_collector.readers.textfile import channel
+from reveal_collector.readers.sysfs_attributes import Snapshot, SnapshotSource
+from reveal_collector.readers.textfile import channel, unfit_lines
 from reveal_contract.channels import Channel
 
 _OWN_DEVICES = {"zfs", "btrfs", "bcachefs"}
@@ -39,7 +39,7 @@ class Mount:
 
 
 def sources(roots: Roots) -> list[Source]:
-    def read() -> dict[Channel, int | None]:
+    def read() -> Snapshot:
         if not roots.live:
             raise Unsupported("file systems can be queried only on the running machine itself")
         return usage(roots.proc)
@@ -51,28 +51,35 @@ def sources(roots: Roots) -> list[Source]:
     ]
 
 
-def usage(proc: Path) -> dict[Channel, int | None]:
+def usage(proc: Path) -> Snapshot:
     """Return size, free space and inodes of each file system; ``None`` where unknown."""
-    table = os.fsdecode((proc / "1/mountinfo").read_bytes())
+    path = proc / "1/mountinfo"
+    table, unfit = mounts(os.fsdecode(path.read_bytes()))
     base = _host_root(proc)
     columns: dict[Channel, int | None] = {}
-    for mount in local_mounts(mounts(table)):
+    for mount in local_mounts(table):
         columns |= _usage_of(mount, base)
-    return columns
+    return Snapshot(columns, unfit_lines("filesystems", path, unfit))
 
 
-def mounts(table: str) -> Iterator[Mount]:
-    """Yield the rows of a mount table; skip incomplete ones."""
-    for line in table.split("\n"):
+def mounts(text: str) -> tuple[list[Mount], list[str]]:
+    """Return the rows of a mount table, and the lines that have another form."""
+    found: list[Mount] = []
+    unfit: list[str] = []
+    for line in filter(None, text.split("\n")):
         head, separator, tail = line.partition(" - ")
         left, right = head.split(" "), tail.split(" ")
         if not separator or len(left) < 6 or len(right) < 3:
+            unfit.append(line)
             continue
         options = (*left[5].split(","), *right[2].split(","))
-        yield Mount(left[2], unescaped(left[4]), right[0], unescaped(right[1]), "ro" in options)
+        found.append(
+            Mount(left[2], unescaped(left[4]), right[0], unescaped(right[1]), "ro" in options)
+        )
+    return found, unfit
 
 
-def local_mounts(table: Iterator[Mount]) -> list[Mount]:
+def local_mounts(table: Iterable[Mount]) -> list[Mount]:
     """Return each file system on disks of this host once, at its shortest path."""
     found: dict[str, Mount] = {}
     for mount in table:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from reveal_collector.readers.plan import TextForm
 from reveal_collector.readers.source import Roots, Source
-from reveal_collector.readers.textfile import Layout, TokenSource, channel, is_number
+from reveal_collector.readers.textfile import (
+    UNFIT,
+    Layout,
+    LayoutList,
+    TokenSource,
+    channel,
+    is_number,
+)
 from reveal_contract.metric import Lane
 
 _FIELDS = (
@@ -20,8 +27,10 @@ def sources(roots: Roots) -> list[Source]:
 
 def learn(text: str) -> Layout:
     """Map ``3 15 9 2 90 7993``: hundredths, running, tasks; the last process id is not a metric."""
-    return [
+    tokens = text.split()[: len(_FIELDS)]
+    layout: LayoutList = [
         (index, channel(metric, scale=scale))
-        for index, ((metric, scale), token) in enumerate(zip(_FIELDS, text.split(), strict=False))
+        for index, ((metric, scale), token) in enumerate(zip(_FIELDS, tokens, strict=False))
         if is_number(token)
     ]
+    return layout if len(layout) == len(_FIELDS) or not tokens else [*layout, (0, UNFIT)]

@@ -206,3 +206,11 @@ def _opens(source: BackgroundSource) -> bool:
     except Unsupported:
         return False
     return True
+
+
+def test_it_states_what_its_source_states() -> None:
+    class Stating(Slow):
+        degraded = ("slow: numbers are missing",)
+
+    assert BackgroundSource(Slow()).degraded == ()
+    assert BackgroundSource(Stating()).degraded == ("slow: numbers are missing",)

@@ -13,6 +13,7 @@ from reveal_collector.kernel_interfaces.errors import LayoutChanged, Unsupported
 from reveal_collector.readers.sysfs_attributes import (
     AttributeFile,
     AttributeSource,
+    Snapshot,
     SnapshotSource,
     entries,
     in_lane,
@@ -153,9 +154,25 @@ def test_a_recreated_device_is_not_mistaken_for_the_old_device(interface: str) -
     source.close()
 
 
+def test_files_with_numbers_in_another_form_are_stated_as_long_as_they_are_there(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path, a=1, b="0x1f", c="<unknown>")
+    source = counters(tmp_path)
+    source.open()
+    assert list(source.read()) == [1, None, None]
+    assert source.degraded == (
+        f"test: numbers are missing, because 1 file cannot be read: {tmp_path}/b",
+    )
+    write(tmp_path, b=2)
+    assert list(source.read()) == [1, 2, None]
+    assert not source.degraded
+    source.close()
+
+
 def test_a_snapshot_follows_what_there_is() -> None:
     there: dict[Channel, int | None] = {channel("memory.swap.used", "a"): 1}
-    source = SnapshotSource("test", lambda: dict(there))
+    source = SnapshotSource("test", lambda: Snapshot(dict(there)))
     source.open()
     assert list(source.read()) == [1]
     there[channel("memory.swap.used", "b")] = None
@@ -166,16 +183,16 @@ def test_a_snapshot_follows_what_there_is() -> None:
 
 
 def test_a_snapshot_of_nothing_waits_by_default() -> None:
-    waiting = SnapshotSource("test", dict)
+    waiting = SnapshotSource("test", lambda: Snapshot({}))
     waiting.open()
     assert waiting.channels == ()
     with pytest.raises(Unsupported, match="nothing"):
-        SnapshotSource("test", dict, Unsupported("nothing")).open()
+        SnapshotSource("test", lambda: Snapshot({}), Unsupported("nothing")).open()
 
 
 def test_a_snapshot_of_a_missing_file_names_the_file(tmp_path: Path) -> None:
     path = tmp_path / "swaps"
-    source = SnapshotSource("test", lambda: {channel("memory.swap.used", path.read_text()): 1})
+    source = SnapshotSource("test", lambda: Snapshot({}, [path.read_text()]))
     with pytest.raises(Unsupported, match="swaps"):
         source.open()
 

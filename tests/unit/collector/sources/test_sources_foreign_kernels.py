@@ -8,7 +8,7 @@ import pytest
 
 from reveal_collector.kernel_interfaces.errors import LayoutChanged, Unsupported
 from reveal_collector.readers.net_paths import net_file
-from reveal_collector.readers.source import Roots, Source
+from reveal_collector.readers.source import AdaptiveSource, Roots, Source
 from reveal_collector.registry import FACTORIES
 from support import big_host
 
@@ -226,6 +226,17 @@ def test_the_hosts_namespace_is_read_through_pid_1(roots: Roots) -> None:
 def test_files_missing_in_this_kernel_have_a_reason(roots: Roots, name: str) -> None:
     with pytest.raises(Unsupported, match="does not exist"):
         source_of(roots, name)
+
+
+def test_load_averages_in_another_form_are_stated(roots: Roots) -> None:
+    (roots.proc / "loadavg").write_text("0.03 0.15 - 2/90 7993\n")
+    source = source_of(roots, "loadavg")
+    assert values(source) == {
+        "cpu.load.1m": 0.03, "cpu.load.5m": 0.15, "cpu.load.running": 2, "cpu.load.tasks": 90
+    }  # fmt: skip
+    assert isinstance(source, AdaptiveSource)
+    [phrase] = source.degraded
+    assert "1 line of" in phrase
 
 
 def test_pressure_without_cpu_file_still_gives_the_others(roots: Roots) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reveal_collector.kernel_interfaces.errors import LayoutChanged, Unsupported
-from reveal_collector.readers.source import Roots
+from reveal_collector.readers.source import AdaptiveSource, Roots
 from reveal_collector.sources import filesystems, swaps, zram
 from support.hosts.swap import add_swaps, add_zram
 from support.hosts.tree import Tree
@@ -54,7 +54,8 @@ def test_swap_switched_on_while_running(tree: Tree) -> None:
 
 
 def test_a_swap_file_that_was_removed_in_use() -> None:
-    columns = swaps.usage("/swap (deleted)    file  1048572 5 -2\n")
+    columns, unfit = swaps.usage("/swap (deleted)    file  1048572 5 -2\n")
+    assert not unfit
     assert {channel.instance: value for channel, value in columns.items()} == {"/swap": -2}
 
 
@@ -65,8 +66,23 @@ def test_a_file_system_is_asked_by_the_bytes_of_its_path(tmp_path: Path) -> None
     (tmp_path / "proc/1/root").symlink_to(tmp_path / "host")
     row = f"27 1 254:0 / {path} rw,relatime - ext4 /dev/vda rw\n"
     (tmp_path / "proc/1/mountinfo").write_bytes(os.fsencode(row))
-    sizes = {each.label: value for each, value in filesystems.usage(tmp_path / "proc").items()}
+    sizes = {
+        each.label: value for each, value in filesystems.usage(tmp_path / "proc").columns.items()
+    }
     assert sizes["storage.filesystem.size{/data\\xff\\x0dé}"]
+
+
+def test_rows_of_swap_in_another_form_are_stated(tree: Tree) -> None:
+    add_swaps(tree, ("/dev/dm-1", 8 << 30, 3 << 30))
+    source = open_source(swaps.sources, tree.roots, "swaps")
+    assert isinstance(source, AdaptiveSource)
+    assert not source.degraded
+    path = tree.roots.proc / "swaps"
+    path.write_text(path.read_text() + "/dev/dm-2 partition 8G 0 -3\n")
+    assert list(source.read()) == [8 << 20, 3 << 20, -2]
+    assert source.degraded == (
+        f"swaps: numbers are missing, because 1 line of {path} cannot be read: /dev/dm-2",
+    )
 
 
 def test_a_kernel_without_swap(tree: Tree) -> None:
@@ -99,7 +115,9 @@ def test_swap_of_this_kernel(tmp_path: Path) -> None:
 
 @given(st.text(max_size=200))
 def test_any_text_is_a_table_of_swaps(text: str) -> None:
-    assert all(isinstance(value, int) for value in swaps.usage(text).values())
+    columns, unfit = swaps.usage(text)
+    assert all(isinstance(value, int) for value in columns.values())
+    assert len(columns) // 3 + len(unfit) <= len(text.split("\n"))
 
 
 @pytest.mark.parametrize("columns", [7, 8, 9])
@@ -150,7 +168,9 @@ def test_any_line_is_so_many_numbers_or_refused(data: bytes, width: int) -> None
 
 
 def test_own_file_systems_once_each_and_none_that_waits_for_a_server() -> None:
-    found = filesystems.local_mounts(filesystems.mounts(TABLE))
+    table, unfit = filesystems.mounts(TABLE)
+    assert unfit == ["short line - ext4"]
+    found = filesystems.local_mounts(table)
     assert [(mount.path, mount.type) for mount in found] == [
         ("/", "ext4"), ("/pool", "btrfs"), ("/srv/my data", "xfs"), ("/tank", "zfs"),
     ]  # fmt: skip
@@ -159,7 +179,9 @@ def test_own_file_systems_once_each_and_none_that_waits_for_a_server() -> None:
 
 @given(st.text(max_size=200))
 def test_any_text_is_a_table_of_mounts(text: str) -> None:
-    for mount in filesystems.mounts(text):
+    table, unfit = filesystems.mounts(text)
+    assert len(table) + len(unfit) == sum(map(bool, text.split("\n")))
+    for mount in table:
         assert mount.device
 
 
