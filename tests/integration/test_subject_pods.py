@@ -125,7 +125,8 @@ def fifths(path: Path) -> list[tuple[float, float]]:
     sums = []
     for message, table in Recorded(path).slices:
         labels = [channel.label for channel in table.fast]
-        fine = [index for index, label in enumerate(labels) if label.startswith(f"{USAGE}.fine")]
+        parts = f"{USAGE}.fine{{ml/train-0#"  # other cgroups of this host may be busy, too
+        fine = [index for index, label in enumerate(labels) if label.startswith(parts)]
         if fine and not message.fast_missing[:, fine].any():
             whole = float(message.fast[:, labels.index(f"{USAGE}{{ml/train-0}}")].sum())
             sums.append((float(message.fast[:, fine].sum()) * 1000, whole))
