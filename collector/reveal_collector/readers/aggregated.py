@@ -7,7 +7,7 @@ from pathlib import Path
 
 from reveal_collector.kernel_interfaces.errors import LayoutChanged, Unsupported
 from reveal_collector.readers.raw_bounds import raw_bounds
-from reveal_collector.readers.source import Source
+from reveal_collector.readers.source import Source, degraded_of
 from reveal_collector.readers.sums import grouped
 from reveal_collector.readers.sysfs_attributes import AttributeFile, AttributeSource, single_column
 from reveal_contract.bounds import RawBounds
@@ -73,6 +73,11 @@ class AggregatedSource:
         ]
         self._last, self._relearned = list(values), False
         return row
+
+    @property
+    def degraded(self) -> Sequence[str]:
+        """The phrases of the source."""
+        return degraded_of(self._source)
 
     def close(self) -> None:
         """Close the source."""

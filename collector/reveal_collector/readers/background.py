@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from reveal_collector.kernel_interfaces.errors import LayoutChanged, Unsupported
-from reveal_collector.readers.source import HUNG_NS, AdaptiveSource, Outage, Source
+from reveal_collector.readers.source import HUNG_NS, Outage, Source, degraded_of
 from reveal_contract.channels import Channel
 
 _STUCK_SECONDS = 0.2  # how long ``close`` waits for a round to finish
@@ -76,7 +76,7 @@ class BackgroundSource:
     @property
     def degraded(self) -> Sequence[str]:
         """The phrases of the source."""
-        return self._source.degraded if isinstance(self._source, AdaptiveSource) else ()
+        return degraded_of(self._source)
 
     def outage(self) -> Outage | None:
         """Return since when the round under way has not finished; None between two rounds."""

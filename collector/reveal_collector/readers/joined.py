@@ -9,7 +9,7 @@ from pathlib import Path
 from reveal_collector.kernel_interfaces.errors import LayoutChanged, ParseError, Unsupported
 from reveal_collector.readers.plan import FileScan, TokenPlan, is_stale, scans_of
 from reveal_collector.readers.reference_reader import Mismatch, numbers
-from reveal_collector.readers.source import CHECK_EVERY, Source
+from reveal_collector.readers.source import CHECK_EVERY, Source, degraded_of
 from reveal_collector.readers.textfile import OpenFile, word_scans
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Lane
@@ -75,7 +75,7 @@ class Joined:
     @property
     def degraded(self) -> Sequence[str]:
         """The phrases of all sources."""
-        return [phrase for part in self._parts for phrase in getattr(part, "degraded", ())]
+        return [phrase for part in self._parts for phrase in degraded_of(part)]
 
     def scans(self) -> Sequence[FileScan] | None:
         """Return the scans of all sources, or None if one of them has none."""

@@ -109,6 +109,11 @@ class AdaptiveSource(Protocol):
         """One phrase for each query that is run less often, and for lines that cannot be read."""
 
 
+def degraded_of(source: Source) -> Sequence[str]:
+    """Return the phrases of a source; none of one that states nothing."""
+    return source.degraded if isinstance(source, AdaptiveSource) else ()
+
+
 @runtime_checkable
 class DriverSource(Protocol):
     """A source whose values a thread of its own asks from a driver, within a limit of its own.

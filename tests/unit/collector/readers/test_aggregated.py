@@ -58,3 +58,11 @@ def test_a_sum_of_counters_has_no_bounds() -> None:
     source.open()
     parts.values = [2**63 + 5]
     assert list(source.read()) == [5]
+
+
+def test_it_states_what_its_source_states() -> None:
+    class Stating(Parts):
+        degraded = ("parts: numbers are missing",)
+
+    assert AggregatedSource(Parts([CORE], [1])).degraded == ()
+    assert AggregatedSource(Stating([CORE], [None])).degraded == ("parts: numbers are missing",)
