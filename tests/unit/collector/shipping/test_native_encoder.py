@@ -61,16 +61,26 @@ def by_name(channel: Channel) -> tuple[str, str]:
     return channel.metric, channel.instance
 
 
+def steady_kinds(
+    draw: st.DrawFn, channels: st.SearchStrategy[Channel]
+) -> Callable[[], tuple[Channel, ...]]:
+    """Return what draws the columns of a table; a channel is of the same kind in all tables."""
+    kinds: dict[tuple[str, str, int], Kind] = {}
+
+    def part() -> tuple[Channel, ...]:
+        drawn = draw(st.lists(channels, max_size=6, unique_by=by_name))
+        return tuple(
+            replace(each, kind=kinds.setdefault(each.identity, each.kind)) for each in drawn
+        )
+
+    return part
+
+
 @st.composite
 def recordings(draw: st.DrawFn) -> list[RawSlice]:
     """Slices in order: tables come and go, sequences skip, counters fall and stop."""
-    tables = [
-        ChannelTable(
-            tuple(draw(st.lists(FAST, max_size=6, unique_by=by_name))),
-            tuple(draw(st.lists(SLOW, max_size=6, unique_by=by_name))),
-        )
-        for _ in range(draw(st.integers(1, 3)))
-    ]
+    fast, slow = steady_kinds(draw, FAST), steady_kinds(draw, SLOW)
+    tables = [ChannelTable(fast(), slow()) for _ in range(draw(st.integers(1, 3)))]
     slices, sequence = [], 0
     for _ in range(draw(st.integers(1, 14))):
         sequence += draw(st.sampled_from([1, 1, 1, 1, 1, 2, 3, 12]))
