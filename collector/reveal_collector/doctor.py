@@ -14,7 +14,7 @@ from pathlib import Path
 
 from reveal_collector.native import LoadedLibrary, load
 from reveal_collector.readers.host_constants import host_constants
-from reveal_collector.readers.source import AdaptiveSource, Roots, Source
+from reveal_collector.readers.source import Roots, Source, degraded_of
 from reveal_collector.readers.sysfs_attributes import parse_fields
 from reveal_collector.registry import MissingSource, probe_all
 from reveal_contract import ledger
@@ -123,9 +123,9 @@ def diagnose(roots: Roots, settings: CollectorSettings) -> Diagnosis:
         rows = tuple(row for source in probed.sources for row in _rows(source))
         limits = [
             Advice(phrase, _GIVES.get(source.name, ""), "")
-            for source in probed.sources if isinstance(source, AdaptiveSource)
-            for phrase in source.degraded
-        ]  # fmt: skip
+            for source in probed.sources
+            for phrase in degraded_of(source)
+        ]
     finally:
         for source in probed.sources:
             source.close()
