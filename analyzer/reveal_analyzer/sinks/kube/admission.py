@@ -92,19 +92,27 @@ class AdmissionControl:
 def continue_report(entry: ReportEntry, other: ReportEntry) -> None:
     """Continue the report of ``other``, which the API has, with the finding of ``entry``.
 
-    The process that began the report may have ended before it wrote the Event of its opening.
-    While the report is young that Event is written again: its name is the same, so the API does
-    not keep it twice.
+    The Event of its opening is written again while it may be missing.
     """
     entry.report = entry.report.continuing(other.report)
     entry.written_core, entry.written_s = other.written_core, other.written_s
     entry.written_labels = other.written_labels
     entry.raise_max_severity(other.max_severity)
     entry.admission = Admission.ADMITTED
-    if entry.updated_s is None or entry.report.age_ns < REPEAT_EVENTS_NS:
+    if entry.updated_s is None or may_lack_opening_event(entry):
         return
     entry.pod_notified = True
     entry.events = [event for event in entry.events if not _is_written_once(event)]
+
+
+def may_lack_opening_event(entry: ReportEntry) -> bool:
+    """Whether the Event of the opening may be missing for a report that another process began.
+
+    That process may have ended after it wrote the report and before it wrote the Event.  While the
+    report is young the Event is written again: its name is the same, so the API does not keep it
+    twice.
+    """
+    return entry.report.age_ns < REPEAT_EVENTS_NS
 
 
 def _is_written_once(event: object) -> bool:

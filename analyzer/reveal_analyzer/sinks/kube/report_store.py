@@ -18,7 +18,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from reveal_analyzer.sinks.kube import event_policy
-from reveal_analyzer.sinks.kube.admission import AdmissionControl, continue_report
+from reveal_analyzer.sinks.kube.admission import (
+    AdmissionControl,
+    continue_report,
+    may_lack_opening_event,
+)
 from reveal_analyzer.sinks.kube.entries import Entries
 from reveal_analyzer.sinks.kube.entry import Admission, Observation, ReportEntry
 from reveal_analyzer.sinks.kube.observation import ObservationTracker
@@ -103,11 +107,14 @@ class ReportStore:
             return
         events = event_policy.changed(finding, entry.max_severity, was_open=entry.report.open)
         grew = finding.severity.rank > entry.max_severity.rank
+        was_listed_only = entry.updated_s is None and not entry.opened_here
         entry.report = self._entries.report_of(finding).continuing(entry.report)
         entry.updated_s, entry.refreshed_s = now_s, None
         entry.observe(Observation.ACTIVE)
         entry.raise_max_severity(finding.severity)
         if entry.admission is not Admission.SUMMARIZED:
+            if was_listed_only and entry.report.open and may_lack_opening_event(entry):
+                self._entries.announce(entry, finding)
             self._entries.add_events(entry, events)
             self._entries.notify_pod(entry, finding)
         elif grew and entry.urgent:

@@ -204,15 +204,6 @@ def test_an_open_report_of_the_api_continues_without_another_event() -> None:
     assert harness.reasons == []
 
 
-def test_a_young_report_of_another_analyzer_repeats_its_event_under_the_same_name() -> None:
-    """The other analyzer may have died before its Event; the API ignores a repeated name."""
-    harness = StoreHarness(listed=False)
-    harness.update(opened())
-    harness.list(report(finding(first_observed_ns=START_NS - 14 * MINUTE), "p", 1))
-    harness.deliver()
-    assert harness.reasons == ["AnomalyDetected"]
-
-
 def test_a_new_finding_adopts_an_orphaned_report() -> None:
     """After a take-over the analysis restarts, and the same fault gets another identity."""
     harness = StoreHarness(listed=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reveal_contract.finding import FindingKind, Hypothesis
+from reveal_contract.finding import FindingKind, Hypothesis, Severity
 from reveal_contract.kube.anomaly_report import report
 from support.finding_factory import SECOND, START_NS, changed, finding, opened
 from support.report_store_harness import StoreHarness
@@ -37,11 +37,30 @@ def test_another_analyzer_repeats_no_reminder() -> None:
     heir = StoreHarness(listed=False)
     heir.now = first.now
     heir.list(first.written[-1])
-    heir.update(changed(first_observed_ns=first.written[-1].identity.first_observed_ns))
+    began_ns = first.written[-1].identity.first_observed_ns
+    heir.update(changed(first_observed_ns=began_ns, last_observed_ns=heir.now_ns))
     heir.run(3 * HOUR, step=60)
     assert heir.reasons == []
     heir.run(HOUR, step=60)
     assert heir.reasons == ["AnomalyContinues"]
+
+
+@pytest.mark.parametrize("listed_first", [True, False])
+def test_a_young_report_of_another_analyzer_repeats_its_event(listed_first: bool) -> None:
+    """The other analyzer may have died before its Event; the API ignores a repeated name."""
+    harness = StoreHarness(listed=False)
+    there = report(finding(first_observed_ns=START_NS - 14 * 60 * SECOND), "p", 1)
+    if listed_first:
+        harness.list(there)
+    harness.update(changed(severity=Severity.HIGH))
+    if not listed_first:
+        harness.list(there)
+    harness.deliver()
+    assert "AnomalyDetected" in harness.reasons
+    assert harness.reasons.count("AnomalyDetected") == 1
+    harness.update(changed(severity=Severity.HIGH, claim="words"))
+    harness.deliver()
+    assert harness.reasons.count("AnomalyDetected") == 1
 
 
 def test_a_finding_that_nobody_observes_and_a_setting_are_not_repeated() -> None:
