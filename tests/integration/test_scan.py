@@ -14,9 +14,12 @@ from typing import Any
 import pytest
 import redis
 
+from reveal_cli.errors import DONE, FOUND
 from reveal_cli.recordings import Slices
 from reveal_cli.scan_directory import FINDINGS, RECORDING, STATE, SUMMARY
 from reveal_contract import names
+from support.hosts import complete_hosts
+from support.hosts.tree import Tree
 from support.polling import wait_until
 
 SCAN = [sys.executable, "-m", "reveal_cli", "scan"]
@@ -101,6 +104,28 @@ def test_a_scan_sees_this_host_and_analyze_agrees(host: Host, tmp_path: Path) ->
             capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert (again.returncode, again.stdout) == (0, output)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(("fail_on", "code"), [("low", FOUND), ("medium", DONE)])
+def test_the_roots_select_the_host_and_fail_on_selects_what_counts(
+    host: Host, tmp_path: Path, fail_on: str, code: int
+) -> None:
+    """The host is a tree of files whose huge pages nobody uses: a finding on its configuration."""
+    tree = Tree(tmp_path / "dgx")
+    complete_hosts.dgx_h100(tree)
+    roots, out = tree.roots, tmp_path / "out"
+    scan = host.start(
+        "--duration", "14s", "--warmup", "10s", "--output", str(out), "--fail-on", fail_on,
+        "--node", "dgx", "--proc-root", str(roots.proc), "--sys-root", str(roots.sys),
+        "--cgroup-root", str(roots.cgroup),
+    )  # fmt: skip
+    output, warned = scan.communicate(timeout=40)
+    assert (scan.returncode, warned) == (code, "")
+    assert "64 GiB are reserved" in " ".join(output.split())
+    assert {message.node for message, _ in Slices(out / RECORDING)} == {"dgx"}
+    host.assert_clean()
 
 
 @pytest.mark.timeout(60)
