@@ -1,4 +1,4 @@
-"""A real demo: the fault that was asked for is made, found and undone."""
+"""A real demo: the fault of the flag is injected, found and undone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from reveal_cli.scan_directory import FINDINGS, RECORDING, SUMMARY
 
 @pytest.mark.slow
 @pytest.mark.timeout(180)
-def test_the_fault_of_the_flag_is_made_and_its_outputs_are_written(tmp_path: Path) -> None:
+def test_the_fault_of_the_flag_is_injected_and_its_outputs_are_written(tmp_path: Path) -> None:
     out = tmp_path / "out"
     ended = subprocess.run(
         [sys.executable, "-m", "reveal_cli", "demo", "--fault", "cpu_quota", "--warmup", "20s",

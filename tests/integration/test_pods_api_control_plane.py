@@ -15,8 +15,9 @@ from cluster.plane import ControlPlane
 from reveal_collector.subjects.pods import api
 from reveal_collector.subjects.pods.api import ApiPods, access_of
 from reveal_contract.kube.names import NAMESPACE_VARIABLE, NODE_VARIABLE, POD_VARIABLE
+from reveal_contract.recording import MAGIC
 from reveal_contract.settings import CollectorSettings
-from reveal_contract.subjects import from_rows
+from reveal_contract.subjects import Identity, from_rows
 from support.api_server import Kube, Launcher, Object, unique
 from support.cgroup_pods import NEEDED, USAGE, Recorded, make, remove_all, work
 from support.hosts.cgroups import Container, PodSpec
@@ -214,20 +215,22 @@ class TestCgroups:
         watched.token.write_text(account(kube, namespace))
         allow(kube, namespace)
         busy, own = (spec(kube, namespace, name, node) for name in ("train-0", "collector-x"))
+        pod = f"{namespace}/train-0"
+
+        def is_attributed(found: Recorded) -> bool:
+            return pod in subjects(found) and found.total(f"{USAGE}{{{pod}}}") > 0.2e9
+
         worker = work(busy, "cpu", 60.0)
         try:
-            record(watched.settings, own, tmp_path / "r")
+            record(watched.settings, own, tmp_path / "r", is_attributed)
         finally:
             worker.kill()
             worker.wait()
             remove_all(busy, own)
         observed = Recorded(tmp_path / "r")
-        table = {
-            row.instance: row for note in observed.notes for row in from_rows(note["subjects"])
-        }
-        who = table[f"{namespace}/train-0"]
+        table = subjects(observed)
+        who = table[pod]
         assert (who.uid, who.container, who.qos) == (busy.uid, "worker", "BestEffort")
-        assert observed.total(f"{USAGE}{{{namespace}/train-0}}") > 0.2e9
         # what the collector itself uses is reported as its own, not as a subject's
         assert f"{namespace}/collector-x" not in table
         assert not any(own.uid in instance for instance in table)
@@ -248,12 +251,19 @@ def spec(kube: Kube, namespace: str, name: str, node: str) -> PodSpec:
     return created
 
 
-def record(settings: CollectorSettings, own: PodSpec, file: Path) -> None:
-    """Record some seconds of a collector in a pod, whose identity its environment names."""
+def subjects(observed: Recorded) -> dict[str, Identity]:
+    """All subjects that a recording has had, by their names."""
+    return {row.instance: row for note in observed.notes for row in from_rows(note["subjects"])}
+
+
+def record(
+    settings: CollectorSettings, own: PodSpec, file: Path, until: Callable[[Recorded], bool]
+) -> None:
+    """Record a collector in a pod, whose identity its environment names, up to a condition."""
     flags: list[Any] = [
         "--pod-source", "api", "--pod-api", settings.pod_api, "--pod-token-file",
         settings.pod_token_file, "--pod-ca-file", settings.pod_ca_file, "--record", file,
-        "--duration", "4.5", "--include", "stat", "cgroup-cpu", "cgroups",
+        "--include", "stat", "cgroup-cpu", "cgroups",
     ]  # fmt: skip
     join = "".join(f"echo $$ > {folder}/cgroup.procs; " for folder in make(own))
     command = ["sh", "-c", join + 'exec "$@"', "sh", sys.executable, "-m", "reveal_collector"]
@@ -261,4 +271,11 @@ def record(settings: CollectorSettings, own: PodSpec, file: Path) -> None:
         NODE_VARIABLE: settings.node, POD_VARIABLE: own.name, NAMESPACE_VARIABLE: own.namespace,
     }  # fmt: skip
     set_there = [f"{name}={value}" for name, value in environment.items()]
-    subprocess.run(["env", *set_there, *command, *map(str, flags)], check=True, timeout=60)
+    process = subprocess.Popen(["env", *set_there, *command, *map(str, flags)])
+    try:
+        wait_until(
+            lambda: file.exists() and file.stat().st_size > len(MAGIC) and until(Recorded(file))
+        )
+    finally:
+        process.terminate()
+        assert process.wait(20) == 0
