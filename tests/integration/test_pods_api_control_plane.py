@@ -17,7 +17,6 @@ from reveal_collector.subjects.pods.api import ApiPods, access_of
 from reveal_contract.kube.names import NAMESPACE_VARIABLE, NODE_VARIABLE, POD_VARIABLE
 from reveal_contract.recording import MAGIC
 from reveal_contract.settings import CollectorSettings
-from reveal_contract.subjects import Identity, from_rows
 from support.api_server import Kube, Launcher, Object, unique
 from support.cgroup_pods import NEEDED, USAGE, Recorded, make, remove_all, work
 from support.hosts.cgroups import Container, PodSpec
@@ -218,7 +217,7 @@ class TestCgroups:
         pod = f"{namespace}/train-0"
 
         def is_attributed(found: Recorded) -> bool:
-            return pod in subjects(found) and found.total(f"{USAGE}{{{pod}}}") > 0.2e9
+            return pod in found.subjects() and found.total(f"{USAGE}{{{pod}}}") > 0.2e9
 
         worker = work(busy, "cpu", 60.0)
         try:
@@ -228,9 +227,10 @@ class TestCgroups:
             worker.wait()
             remove_all(busy, own)
         observed = Recorded(tmp_path / "r")
-        table = subjects(observed)
+        table = observed.subjects()
         who = table[pod]
         assert (who.uid, who.container, who.qos) == (busy.uid, "worker", "BestEffort")
+        assert observed.total(f"{USAGE}{{{pod}}}") > 0.2e9
         # what the collector itself uses is reported as its own, not as a subject's
         assert f"{namespace}/collector-x" not in table
         assert not any(own.uid in instance for instance in table)
@@ -249,11 +249,6 @@ def spec(kube: Kube, namespace: str, name: str, node: str) -> PodSpec:
     }  # fmt: skip
     kube.patch(pod, {"status": {"phase": "Running", "containerStatuses": [status]}}, "status")
     return created
-
-
-def subjects(observed: Recorded) -> dict[str, Identity]:
-    """All subjects that a recording has had, by their names."""
-    return {row.instance: row for note in observed.notes for row in from_rows(note["subjects"])}
 
 
 def record(

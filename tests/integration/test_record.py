@@ -21,11 +21,7 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The flags that choose a host that is a tree of files."""
     tree = Tree(tmp_path_factory.mktemp("host"))
     complete_hosts.dgx_h100(tree)
-    roots = tree.roots
-    return [
-        "--proc-root", str(roots.proc), "--sys-root", str(roots.sys),
-        "--cgroup-root", str(roots.cgroup), "--node", "n7",
-    ]  # fmt: skip
+    return tree.flags("n7")
 
 
 def record(path: Path, *flags: str) -> tuple[list[str], set[str]]:

@@ -115,11 +115,10 @@ def test_the_roots_select_the_host_and_fail_on_selects_what_counts(
     """The host is a tree of files whose huge pages nobody uses: a finding on its configuration."""
     tree = Tree(tmp_path / "dgx")
     complete_hosts.dgx_h100(tree)
-    roots, out = tree.roots, tmp_path / "out"
+    out = tmp_path / "out"
     scan = host.start(
         "--duration", "14s", "--warmup", "10s", "--output", str(out), "--fail-on", fail_on,
-        "--node", "dgx", "--proc-root", str(roots.proc), "--sys-root", str(roots.sys),
-        "--cgroup-root", str(roots.cgroup),
+        *tree.flags("dgx"),
     )  # fmt: skip
     output, warned = scan.communicate(timeout=40)
     assert (scan.returncode, warned) == (code, "")

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from reveal_contract.subjects import from_rows
 from support.cgroup_pods import CONTROLLERS, NEEDED, ROOT, USAGE, WORK, Recorded
 
 pytestmark = [*NEEDED, pytest.mark.timeout(90)]
@@ -76,7 +75,7 @@ def test_a_nested_node_lists_only_its_own_subjects(node: str, tmp_path: Path) ->
         pytest.skip(f"no cgroup namespace here: {done.stderr}")
     assert done.returncode == 0, done.stderr
     observed = Recorded(file)
-    table = {row.instance for note in observed.notes for row in from_rows(note["subjects"])}
+    table = observed.subjects()
     assert f"pod:{UID}" in table
     assert not any("reveal-test" in instance for instance in table)
     used = observed.total(f"{USAGE}{{pod:{UID}}}")

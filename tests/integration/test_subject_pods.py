@@ -16,7 +16,6 @@ from reveal_collector.collector import Collector
 from reveal_collector.shipping.sinks import RecordingSink
 from reveal_contract.recording import RecordingWriter
 from reveal_contract.settings import CollectorSettings
-from reveal_contract.subjects import Identity, from_rows
 from support.cgroup_pods import NEEDED, USAGE, Recorded, remove, remove_all, usage, work
 from support.hosts.cgroups import Container, PodSpec, pod_list
 from support.polling import wait_until
@@ -47,14 +46,8 @@ def short_life(lived: list[int]) -> None:
     remove(SHORT)
 
 
-def subjects(recording: Recorded) -> dict[str, Identity]:
-    """Return the last row of each subject by its instance."""
-    rows = (row for note in recording.notes for row in from_rows(note["subjects"]))
-    return {row.instance: row for row in rows}
-
-
 def has_ended(recording: Recorded, instance: str) -> bool:
-    return (row := subjects(recording).get(instance)) is not None and row.until_ns > 0
+    return (row := recording.subjects().get(instance)) is not None and row.until_ns > 0
 
 
 @pytest.mark.timeout(120)
@@ -87,7 +80,7 @@ def test_pods_are_measured_as_the_kernel_counts_them(
         collector.stop()
     after = usage(LONG)
     observed = recorded()
-    table = subjects(observed)
+    table = observed.subjects()
     assert table["ml/train-0"].uid == LONG.uid
     assert table["ml/job-1"].until_ns > table["ml/job-1"].since_ns > 0
     used = observed.total(f"{USAGE}{{ml/train-0}}")

@@ -13,6 +13,7 @@ import pytest
 
 from reveal_contract.channels import ChannelTable
 from reveal_contract.recording import RecordingReader
+from reveal_contract.subjects import Identity, from_rows
 from reveal_contract.wire import Message, decode, gauges
 from support.hosts.cgroups import Layout, PodSpec
 
@@ -104,6 +105,11 @@ class Recorded:
                 self.notes.append(record.note)
             elif record.table is not None:
                 self.slices.append((decode(record.data, gauges(record.table)), record.table))
+
+    def subjects(self) -> dict[str, Identity]:
+        """The last row of each subject by its instance."""
+        rows = (row for note in self.notes for row in from_rows(note["subjects"]))
+        return {row.instance: row for row in rows}
 
     def total(self, label: str) -> float:
         """What a counter rose by, in base units."""

@@ -88,6 +88,13 @@ class Tree:
     def roots(self) -> Roots:
         return Roots(self.root / "proc", self.root / "sys", self.root / "cgroup")
 
+    def flags(self, node: str) -> list[str]:
+        """The flags with which a command reads this host under a name."""
+        return [
+            "--proc-root", str(self.roots.proc), "--sys-root", str(self.roots.sys),
+            "--cgroup-root", str(self.roots.cgroup), "--node", node,
+        ]  # fmt: skip
+
     def write(self, path: str, content: Content | Moving, period: float = 0.0) -> None:
         """``content`` now and, where it is a function, again every ``period`` s of ``advance``."""
         self._movers.pop(path, None)

@@ -35,11 +35,7 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     complete_hosts.dgx_h100(tree)
     add_setup(tree, Setup(sysctls={"vm.zone_reclaim_mode": "1"}))
     add_huge_pages(tree, 256, 256)
-    roots = tree.roots
-    return [
-        "--proc-root", str(roots.proc), "--sys-root", str(roots.sys),
-        "--cgroup-root", str(roots.cgroup), "--node", "dgx",
-    ]  # fmt: skip
+    return tree.flags("dgx")
 
 
 def test_doctor_describes_a_host_and_its_configuration(
@@ -65,10 +61,7 @@ def test_names_that_are_not_utf8_are_printed(
 ) -> None:
     tree = Tree(tmp_path / os.fsdecode(b"tree\xfe"))
     add_foreign_names(tree)
-    roots = tree.roots
-    flags = ["--proc-root", str(roots.proc), "--sys-root", str(roots.sys),
-             "--cgroup-root", str(roots.cgroup), "--node", os.fsdecode(b"n\xff")]  # fmt: skip
-    assert main([*command, *flags]) == DONE
+    assert main([*command, *tree.flags(os.fsdecode(b"n\xff"))]) == DONE
     text = capfdbinary.readouterr().out.decode()
     if command[0] == "catalog":
         assert "eth\\xff0" in text.replace("\\\\", "\\")
