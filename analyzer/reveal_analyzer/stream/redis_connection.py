@@ -1,4 +1,8 @@
-"""The analyzer's connection to Redis: its state, the reason of an outage, the next attempt."""
+"""The analyzer's connection to Redis: its state, the reason of an outage, the next attempt.
+
+While Redis is unavailable, ``reader.StreamReader.poll`` waits for the next attempt, after which it
+renews its leases at once, and ``sinks.kube.observation`` resolves nothing.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 """Queries to a GPU: calls and batches of fields, their metrics, and how often they are sent.
 
+What each metric means is in ``reveal_contract.catalogue.gpu``, where a new one is added first.
 The values are integers as NVML gives them; ``SCALES`` converts them to base units.  If two queries
 give the same metric, the first one that the GPU supports is used.
 """

@@ -1,6 +1,7 @@
 """Counter resets and wraps: increments of counters, and which of them are unknown.
 
-``native/encode.c`` does the same for the encoder in C.
+This is the reference in numpy, used where there is no C library.  ``native/counter_increments.c``
+does the same, and property tests compare the two.
 """
 
 from __future__ import annotations
