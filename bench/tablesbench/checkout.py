@@ -64,15 +64,54 @@ def walk(tracker: Any, now: float) -> None:
     (tracker.update if hasattr(tracker, "update") else tracker.look)(now)
 
 
-def announcement(table: Any) -> bytes:
-    """Return a table as its collector announces it."""
-    if hasattr(table, "announcement"):
-        return bytes(table.announcement())
-    return bytes(table.to_json())
+class Announcements:
+    """What a collector of the checkout announces of its tables, and what an analyzer reads."""
+
+    def __init__(self) -> None:
+        self._bases: dict[bytes, Any] = {}
+        try:
+            self._changes = importlib.import_module("reveal_contract.table_changes").TableChanges
+        except ImportError:
+            self._record = None
+            return
+        record = importlib.import_module("reveal_collector.shipping.node_record").NodeRecord
+        settings = importlib.import_module("reveal_contract.settings").CollectorSettings
+        self._sent = _Connection()
+        self._record = record(self._sent, settings("bench"))
+
+    def written(self, table: Any) -> bytes:
+        """Return what is announced of a table that the node has from now on."""
+        if self._record is None:
+            whole = hasattr(table, "announcement")
+            return bytes(table.announcement() if whole else table.to_json())
+        self._sent.value = b""
+        self._record.announce(table, dict)
+        return self._sent.value
+
+    def read(self, table_class: Any, data: bytes) -> Any:
+        """Return the table that an analyzer makes of an announcement; b"" announces the base."""
+        if not data:
+            [base] = self._bases.values()
+            return base
+        if self._record is not None and b":changes:" in self._sent.key:
+            changes = self._changes.from_announcement(data)
+            return changes.applied(self._bases[changes.base])
+        compressed = hasattr(table_class, "from_announcement")
+        table = table_class.from_announcement(data) if compressed else table_class.from_json(data)
+        self._bases = {table.key: table}
+        return table
 
 
-def parsed(table_class: Any, data: bytes) -> Any:
-    """Return the table that an analyzer makes of an announcement."""
-    if hasattr(table_class, "from_announcement"):
-        return table_class.from_announcement(data)
-    return table_class.from_json(data)
+class _Connection:
+    """Keeps the last announcement instead of sending it."""
+
+    def __init__(self) -> None:
+        self.key, self.value = b"", b""
+
+    def call(self, command: tuple[Any, ...]) -> int:
+        if command[0] == "SET":
+            self.key, self.value = str(command[1]).encode(), command[2]
+        return 1
+
+    def transaction(self, commands: list[tuple[Any, ...]]) -> list[int]:
+        return [self.call(command) for command in commands]

@@ -39,10 +39,9 @@ def pods(first: int) -> list[str]:
 
 def table(first: int) -> ChannelTable:
     """Return the table while the pods from this number on run."""
-    pods = [
-        f"team-{n % 5}/worker-{n:05}-7d9f8b6c5d-x2k{n % 97:02}" for n in range(first, first + PODS)
+    own = [
+        Channel(row.name, pod, row.kind, 1.0, row.lane) for pod in pods(first) for row in _OF_POD
     ]
-    own = [Channel(row.name, pod, row.kind, 1.0, row.lane) for pod in pods for row in _OF_POD]
     every = (*_HOST, *own)
     return ChannelTable(
         tuple(each for each in every if each.lane is Lane.FAST),
@@ -91,7 +90,7 @@ def _hour(client: redis.Redis, sink: RedisSink, current: dict[str, int], minutes
 def _row(client: redis.Redis, when: str) -> Row:
     keys: Any = client.keys()
     sizes = {key: int(client.memory_usage(key, samples=0) or 0) for key in keys}
-    tables = [size for key, size in sizes.items() if b":table:" in key]
+    tables = [size for key, size in sizes.items() if b":table:" in key or b":changes:" in key]
     ends = [client.ttl(key) for key in keys]
     return {
         "when": when,

@@ -117,13 +117,14 @@ def analyzed_ms(tables: list[ChannelTable]) -> float:
     analyzer = checkout.load("NodeAnalyzer")("n1", AnalyzerSettings())
     analyze = getattr(analyzer, "analyze", None) or analyzer.step
     rng = np.random.default_rng(1)
+    announcements = checkout.Announcements()
     known: dict[bytes, ChannelTable] = {}
     spent = []
     for number, table in enumerate([tables[0]] * WARMUP_S + tables):
-        data, message = checkout.announcement(table), _message(table, number, rng)
+        data, message = announcements.written(table), _message(table, number, rng)
         began = time.process_time()
         if table.key not in known:
-            known = {table.key: checkout.parsed(ChannelTable, data)}
+            known = {table.key: announcements.read(ChannelTable, data)}
         analyze(message, known[table.key])
         if number >= WARMUP_S:
             spent.append(time.process_time() - began)
@@ -143,6 +144,7 @@ def measure(subjects: int, kind: str, seconds: int) -> dict[str, str | float]:
     use = uses(random.Random(1))[kind]
     keys: set[bytes] = set()
     changes, announced, columns, analyzed = 0, 0, (), []
+    announcements = checkout.Announcements()
     shared = "/dev/shm" if Path("/dev/shm").is_dir() else None
     with tempfile.TemporaryDirectory(dir=shared) as folder:
         node = Node(Path(folder), subjects)
@@ -151,7 +153,7 @@ def measure(subjects: int, kind: str, seconds: int) -> dict[str, str | float]:
             if columns != before:
                 table = table_of(columns)
                 began = time.process_time()
-                announced += len(checkout.announcement(table))
+                announced += len(announcements.written(table))
                 node.spent += time.process_time() - began
                 keys.add(table.key)
                 changes += 1

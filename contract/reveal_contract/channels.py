@@ -11,6 +11,7 @@ import zlib
 from _blake2 import blake2b
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from typing import Any
 
 from reveal_contract.foreign_names import printable
 from reveal_contract.metric import Kind, Lane
@@ -88,20 +89,15 @@ class ChannelTable:
         """Return the table as canonical JSON: equal tables have equal bytes."""
         rows = {
             "version": TABLE_VERSION,
-            "fast": [_row(channel) for channel in self.fast],
-            "slow": [_row(channel) for channel in self.slow],
+            "fast": [announced_row(channel) for channel in self.fast],
+            "slow": [announced_row(channel) for channel in self.slow],
         }
         return json.dumps(rows, separators=(",", ":"), ensure_ascii=False).encode()
 
     @classmethod
     def from_json(cls, data: bytes | str) -> ChannelTable:
         """Parse ``to_json``; raise ``TableError`` for anything else."""
-        try:
-            rows = json.loads(data)
-        except (ValueError, RecursionError) as error:
-            raise TableError(f"channel table is not JSON: {error}") from None
-        if not isinstance(rows, dict) or rows.get("version") != TABLE_VERSION:
-            raise TableError(f"channel table is not of version {TABLE_VERSION}")
+        rows = announced_object(data)
         fast, slow = (_channels(rows.get(part), part) for part in ("fast", "slow"))
         if len(fast) + len(slow) > MAX_CHANNELS:
             raise TableError(f"channel table has over {MAX_CHANNELS} channels")
@@ -114,10 +110,11 @@ class ChannelTable:
     @classmethod
     def from_announcement(cls, data: bytes) -> ChannelTable:
         """Parse an announcement, also of an earlier version (JSON); raise ``TableError``."""
-        return cls.from_json(data if data.startswith(b"{") else _decompressed(data))
+        return cls.from_json(data if data.startswith(b"{") else decompressed(data))
 
 
-def _decompressed(data: bytes) -> bytes:
+def decompressed(data: bytes) -> bytes:
+    """Return the JSON of a compressed announcement; raise ``TableError`` if there is none."""
     stream = zlib.decompressobj()
     try:
         text = stream.decompress(data, MAX_ANNOUNCEMENT)
@@ -128,7 +125,19 @@ def _decompressed(data: bytes) -> bytes:
     return text
 
 
-def _row(channel: Channel) -> list[str | float]:
+def announced_object(data: bytes | str) -> dict[str, Any]:
+    """Parse the JSON of an announcement and check its version; raise ``TableError``."""
+    try:
+        rows = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise TableError(f"channel table is not JSON: {error}") from None
+    if not isinstance(rows, dict) or rows.get("version") != TABLE_VERSION:
+        raise TableError(f"channel table is not of version {TABLE_VERSION}")
+    return rows
+
+
+def announced_row(channel: Channel) -> list[str | float]:
+    """Return what is announced of a channel: two channels with the same row are the same."""
     # float: 1 and 1.0 are the same scale but would give two keys
     return [channel.metric, channel.instance, channel.kind, float(channel.scale), channel.lane]
 
@@ -136,10 +145,11 @@ def _row(channel: Channel) -> list[str | float]:
 def _channels(rows: object, part: str) -> tuple[Channel, ...]:
     if not isinstance(rows, list):
         raise TableError(f"channel table has no list {part!r}")
-    return tuple(_channel(row) for row in rows)
+    return tuple(channel_of_row(row) for row in rows)
 
 
-def _channel(row: object) -> Channel:
+def channel_of_row(row: object) -> Channel:
+    """Parse ``announced_row``; raise ``TableError`` for anything else."""
     match row:
         case [str(metric), str(instance), str(kind), int() | float() as scale, str(lane)]:
             if not _NAME.match(metric):

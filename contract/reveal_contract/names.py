@@ -72,6 +72,14 @@ def table_key(profile: str, table: bytes) -> str:
     return f"reveal:{{{profile}}}:table:{table.hex()}"
 
 
+def table_changes_key(profile: str, table: bytes, node: str) -> str:
+    """Return the string with a channel table as its changes of another table.
+
+    Each node has its own: nodes with the same table need not have changed the same other one.
+    """
+    return f"reveal:{{{profile}}}:changes:{table.hex()}:{node}"
+
+
 def key_pattern(profile: str) -> str:
     """Return the glob pattern of SCAN for all keys of a profile."""
     escaped = _GLOB.sub(r"\\\1", profile)

@@ -42,6 +42,9 @@ def test_keys_are_those_of_the_first_release() -> None:
     assert names.analyzers_key("default") == "reveal:{default}:analyzers"
     assert names.node_key("default", "n1") == "reveal:{default:44}:node:n1"
     assert names.table_key("default", b"\x00\xff") == "reveal:{default}:table:00ff"
+    assert (
+        names.table_changes_key("default", b"\x00\xff", "n1") == "reveal:{default}:changes:00ff:n1"
+    )
     assert names.EARLIER_TABLES_KEY == "reveal:catalogue"
     assert names.EARLIER_NODE_KEYS["facts"] == "reveal:facts"
     assert (names.SHARDS, names.GROUP) == (64, "reveal-analyzer")
@@ -61,6 +64,7 @@ def test_the_pattern_of_a_profile_is_that_of_all_its_keys_and_of_no_other(profil
     keys = [
         names.samples_key(profile, 7), names.analyzers_key(profile), names.fleet_key(profile),
         names.node_key(profile, "n"), names.table_key(profile, b"t"),
+        names.table_changes_key(profile, b"t", "n"),
     ]  # fmt: skip
     pattern = _as_glob(names.key_pattern(profile))
     assert [key for key in keys if not fnmatchcase(key, pattern)] == []

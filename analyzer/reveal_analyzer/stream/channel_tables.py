@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import takewhile
 from typing import Any
 
@@ -15,7 +16,8 @@ import redis
 from reveal_analyzer.stream.consumer import StreamEntry
 from reveal_contract import wire
 from reveal_contract.channels import ChannelTable, TableError
-from reveal_contract.names import EARLIER_TABLES_KEY, table_key
+from reveal_contract.names import EARLIER_TABLES_KEY, table_changes_key, table_key
+from reveal_contract.table_changes import TableChanges
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +43,10 @@ class DecodableTable:
 
 
 class ChannelTables:
-    """The announced tables; each is fetched once, unknown ones are requested again and again."""
+    """The announced tables; each is fetched once, unknown ones are requested again and again.
+
+    A table is announced whole, or by a node as its changes of one that was announced whole.
+    """
 
     def __init__(self, profile: str) -> None:
         self._profile = profile
@@ -54,44 +59,84 @@ class ChannelTables:
         found = self._known.pop(key, None)
         return self._use(key, found[0]) if found is not None else None
 
-    def fetch(self, client: redis.Redis, keys: Iterable[bytes]) -> bool:
-        """Request the tables that are due, for a limited time; return whether some are left."""
+    def fetch(self, client: redis.Redis, needed: Mapping[bytes, str]) -> bool:
+        """Request the tables that are due, for a limited time; return whether some are left.
+
+        ``needed`` has a node that uses each table.
+        """
         now = time.monotonic()
-        due = [key for key in keys if now - self._asked.get(key, -1e9) >= RETRY_SECONDS]
+        due = [key for key in needed if now - self._asked.get(key, -1e9) >= RETRY_SECONDS]
         self._asked = {
             key: asked for key, asked in self._asked.items() if now - asked < WAIT_SECONDS
         }
         for start in range(0, len(due), PORTION):
             if start and time.monotonic() - now >= FETCH_SECONDS:
                 return True
-            self._request(client, due[start : start + PORTION], now)
+            keys = due[start : start + PORTION]
+            self._asked.update(dict.fromkeys(keys, now))
+            self._request(client, {key: needed[key] for key in keys})
         return False
 
-    def _request(self, client: redis.Redis, keys: Sequence[bytes], now: float) -> None:
-        """Request some tables; collectors of an earlier version announce them in a hash."""
+    def _request(self, client: redis.Redis, needed: Mapping[bytes, str]) -> None:
+        """Request some tables: whole, as changes, and whole the bases of these."""
         with client.pipeline(transaction=False) as pipe:
-            for key in keys:
-                pipe.get(table_key(self._profile, key))
-                pipe.hget(EARLIER_TABLES_KEY, key.hex())
+            for key, node in needed.items():
+                self._ask_whole(pipe, key)
+                pipe.get(table_changes_key(self._profile, key, node))
             found: list[Any] = pipe.execute(raise_on_error=False)
-        self._asked.update(dict.fromkeys(keys, now))
-        for key, own, earlier in zip(keys, found[::2], found[1::2], strict=True):
-            data = own if isinstance(own, bytes) else earlier
-            if isinstance(data, bytes):
-                self._learn(key, data)
+        changes: dict[bytes, TableChanges] = {}
+        for key, own, earlier, changed in zip(
+            needed, found[::3], found[1::3], found[2::3], strict=True
+        ):
+            if (whole := _announced(own, earlier)) is not None:
+                self._learn(key, partial(ChannelTable.from_announcement, whole))
+            elif isinstance(changed, bytes):
+                changes |= self._parsed_changes(key, changed)
+        self._request_bases(client, {each.base for each in changes.values()})
+        for key, each in changes.items():
+            # a base that Redis lost is announced again: then it is requested with the changes
+            if (base := self.get(each.base)) is not None:
+                self._learn(key, partial(each.applied, base.table))
 
-    def _learn(self, key: bytes, data: bytes) -> None:
+    def _request_bases(self, client: redis.Redis, keys: Iterable[bytes]) -> None:
+        unknown = [key for key in keys if self.get(key) is None]
+        if not unknown:
+            return
+        with client.pipeline(transaction=False) as pipe:
+            for key in unknown:
+                self._ask_whole(pipe, key)
+            found: list[Any] = pipe.execute(raise_on_error=False)
+        for key, own, earlier in zip(unknown, found[::2], found[1::2], strict=True):
+            if (whole := _announced(own, earlier)) is not None:
+                self._learn(key, partial(ChannelTable.from_announcement, whole))
+
+    def _ask_whole(self, pipe: Any, key: bytes) -> None:
+        """Request a whole table; collectors of an earlier version announce them in a hash."""
+        pipe.get(table_key(self._profile, key))
+        pipe.hget(EARLIER_TABLES_KEY, key.hex())
+
+    def _parsed_changes(self, key: bytes, data: bytes) -> dict[bytes, TableChanges]:
         try:
-            table = ChannelTable.from_announcement(data)
+            return {key: TableChanges.from_announcement(data)}
+        except TableError as error:
+            self._refuse(key, error)
+            return {}
+
+    def _learn(self, key: bytes, parse: Callable[[], ChannelTable]) -> None:
+        try:
+            table = parse()
             if table.key != key:
                 raise TableError(f"its key is {table.key.hex()}")
         except TableError as error:
-            if key not in self._bad:
-                log.warning("announced channel table %s cannot be used: %s", key.hex(), error)
-            self._bad = {*self._bad, key} if len(self._bad) < MAX_BAD else {key}
+            self._refuse(key, error)
             return
         self._use(key, DecodableTable(table, wire.gauges(table)))
         self._forget()
+
+    def _refuse(self, key: bytes, error: TableError) -> None:
+        if key not in self._bad:
+            log.warning("announced channel table %s cannot be used: %s", key.hex(), error)
+        self._bad = {*self._bad, key} if len(self._bad) < MAX_BAD else {key}
 
     def _use(self, key: bytes, known: DecodableTable) -> DecodableTable:
         self._known[key] = known, time.monotonic()
@@ -103,6 +148,14 @@ class ChannelTables:
         unused = takewhile(lambda item: item[1][1] < due, self._known.items())
         for key, _ in list(unused):
             del self._known[key]
+
+
+def _announced(own: object, earlier: object) -> bytes | None:
+    """Return the answer that is an announcement; a key of another type answers with an error."""
+    for answer in (own, earlier):
+        if isinstance(answer, bytes):
+            return answer
+    return None
 
 
 @dataclass(frozen=True)
@@ -135,9 +188,9 @@ class WaitingRoom:
         self._nodes.setdefault(node, deque()).append(parked)
         self._count += 1
 
-    def needed_tables(self) -> set[bytes]:
-        """Return the tables that the first slice of each node waits for."""
-        return {line[0].table for line in self._nodes.values()}
+    def needed_tables(self) -> dict[bytes, str]:
+        """Return the tables that the first slice of each node waits for, each with a node."""
+        return {line[0].table: node for node, line in self._nodes.items()}
 
     def overdue(self, tables: ChannelTables) -> list[WaitingSlice]:
         """Remove and return slices that waited too long for their table, or are over the limit."""

@@ -299,7 +299,11 @@ class StreamReader:
         self._unfinished = False
         if not len(self._waiting):
             return
-        needed = [key for key in self._waiting.needed_tables() if self.tables.get(key) is None]
+        needed = {
+            key: node
+            for key, node in self._waiting.needed_tables().items()
+            if self.tables.get(key) is None
+        }
         left = self.tables.fetch(self.connection.client, needed)
         ready = self._waiting.ready(self.tables, most)
         for parked, known in ready:

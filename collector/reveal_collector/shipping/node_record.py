@@ -21,10 +21,14 @@ from reveal_contract.names import (
     STATUS,
     SUBJECTS,
     node_key,
+    table_changes_key,
     table_key,
 )
 from reveal_contract.settings import CollectorSettings
+from reveal_contract.table_changes import TableChanges
 
+# Changes add up while pods come and go.  Beyond this share of the whole table, that is announced.
+_MAX_CHANGES = 0.25
 _OWN_FIELDS = (SUBJECTS, CPU_SHARES)  # parts of the status with a field of their own
 
 
@@ -33,10 +37,13 @@ class NodeRecord:
 
     def __init__(self, connection: RedisConnection, settings: CollectorSettings) -> None:
         self._connection, self._profile = connection, settings.profile
+        self._node = settings.node
         self._key = node_key(settings.profile, settings.node)
         # a table is not renewed after its last slice, which stays in the stream for a while
         self._table_seconds = 2 * settings.stream_seconds + settings.buffer_seconds
         self._table = b""  # key of the table that Redis knows
+        self._whole: ChannelTable | None = None  # announced last as a whole
+        self._whole_bytes = 0  # of its announcement
         self._written: dict[str, str] = {}  # fields as Redis knows them
         self._facts: bytes | None = None  # published last
         self._published = False  # a status
@@ -49,26 +56,26 @@ class NodeRecord:
     def reset(self) -> None:
         """Write everything again, as after an error: Redis may be another server."""
         self._table, self._written, self._facts = b"", {}, None
-        self._published = False
+        self._whole, self._published = None, False
 
     def announce(self, table: ChannelTable, status: StatusProvider) -> None:
         """Write subjects and channel table before the first slice that refers to them."""
         if table.key == self._table:
             return
         self._publish_fields(status())
-        key = table_key(self._profile, table.key)
-        self._connection.call(("SET", key, table.announcement(), "EX", self._table_seconds))
+        if not self._announce_changes(table):
+            self._announce_whole(table)
         self._table = table.key
 
     def publish(self, status: Mapping[str, Any], facts: bytes | None) -> None:
         """Write the status, and what changed; renew the time limits."""
         self._publish_fields(status)
         row = json.dumps({key: value for key, value in status.items() if key not in _OWN_FIELDS})
-        added, *_, renewed = self._write(STATUS, row, self._renew_table())
+        added, _, *renewed = self._write(STATUS, row, *self._renewals())
         if facts is not None and facts is not self._facts:
             self._write(FACTS, facts)
             self._facts = facts
-        if self._table and not renewed:  # Redis lost its data
+        if self._table and not all(renewed):  # Redis lost its data
             self.reset()
         elif added and self._published:  # somebody deleted the hash
             self._written, self._facts = {}, None
@@ -95,5 +102,36 @@ class NodeRecord:
             [("HSET", self._key, field, value), ("EXPIRE", self._key, KEPT_SECONDS), *more]
         )
 
-    def _renew_table(self) -> Command:
-        return "EXPIRE", table_key(self._profile, self._table), self._table_seconds
+    def _announce_whole(self, table: ChannelTable) -> None:
+        announcement = table.announcement()
+        key = table_key(self._profile, table.key)
+        self._connection.call(("SET", key, announcement, "EX", self._table_seconds))
+        self._whole, self._whole_bytes = table, len(announcement)
+
+    def _announce_changes(self, table: ChannelTable) -> bool:
+        """Announce the table by its changes; return False if it must be announced whole."""
+        if self._whole is None:
+            return False
+        renewal = self._renewal(table_key(self._profile, self._whole.key))
+        if table.key == self._whole.key:
+            return bool(self._connection.call(renewal))
+        announcement = TableChanges.between(self._whole, table).announcement()
+        if len(announcement) > _MAX_CHANGES * self._whole_bytes:
+            return False
+        key = table_changes_key(self._profile, table.key, self._node)
+        answers = self._connection.transaction(
+            [("SET", key, announcement, "EX", self._table_seconds), renewal]
+        )
+        return bool(answers[-1])  # changes without their base are of no use
+
+    def _renewals(self) -> list[Command]:
+        """Return the commands that renew the table in use: its base, and its changes."""
+        if self._whole is None:
+            return []
+        keys = [table_key(self._profile, self._whole.key)]
+        if self._table != self._whole.key:
+            keys.append(table_changes_key(self._profile, self._table, self._node))
+        return [self._renewal(key) for key in keys]
+
+    def _renewal(self, key: str) -> Command:
+        return "EXPIRE", key, self._table_seconds

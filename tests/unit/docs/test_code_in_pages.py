@@ -41,9 +41,11 @@ def test_every_key_of_redis_is_listed_with_its_owner_and_its_end() -> None:
         names.samples_key("p", 1), names.owner_key("p", 1), names.node_states_key("p", 1),
         names.table_key("p", b"").removesuffix(":"), names.analyzers_key("p"), names.fleet_key("p"),
         *(names.fleet_key("p", part) for part in ("leader", "cases", "groups", "states")),
-        "reveal:{p:1}:node:NODE", names.EARLIER_TABLES_KEY, *names.EARLIER_NODE_KEYS.values(),
+        "reveal:{p}:changes:TABLE:NODE", "reveal:{p:1}:node:NODE",
+        names.EARLIER_TABLES_KEY, *names.EARLIER_NODE_KEYS.values(),
     ]  # fmt: skip
     assert names.node_key("p", "NODE").endswith("}:node:NODE")
+    assert names.table_changes_key("p", b"", "NODE") == "reveal:{p}:changes::NODE"
     assert [key for key in keys if f"`{key}" not in table] == []
 
 
