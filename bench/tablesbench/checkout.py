@@ -77,7 +77,7 @@ class Announcements:
         record = importlib.import_module("reveal_collector.shipping.node_record").NodeRecord
         settings = importlib.import_module("reveal_contract.settings").CollectorSettings
         self._sent = _Connection()
-        self._record = record(self._sent, settings("bench"))
+        self._record = record(self._sent, settings("bench", "unix:///unused"))
 
     def written(self, table: Any) -> bytes:
         """Return what is announced of a table that the node has from now on."""
