@@ -106,8 +106,8 @@ def _add_redis(flags: argparse.ArgumentParser) -> None:
 
 def _add_own(flags: argparse.ArgumentParser) -> None:
     group = flags.add_argument_group("the operator itself")
-    meaning = "port of /metrics, /healthz and /readyz; 0 (default): none"
-    for name in ("metrics", "health"):
+    for name, reader in (("metrics", "Prometheus"), ("health", "the probes of the kubelet")):
+        meaning = f"port for {reader}; both serve /metrics, /healthz, /readyz; 0 (default): none"
         group.add_argument(f"--{name}-port", type=_port, default=0, metavar="PORT", help=meaning)
     group.add_argument(
         "--resync-seconds",
