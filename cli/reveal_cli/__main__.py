@@ -7,11 +7,25 @@ import logging
 import sys
 from collections.abc import Sequence
 
-from reveal_cli.commands import COMMANDS
 from reveal_cli.errors import ERROR, CliError
 from reveal_cli.guarded_output import GuardedOutput, guarded_streams
 from reveal_cli.interrupt import Interrupt, Interrupted
 from reveal_contract import VERSION
+
+
+def _missing(error: ModuleNotFoundError) -> str:
+    """Return what to do where only a component is installed, such as the collector."""
+    module = (error.name or "").partition(".")[0]
+    return (
+        f"reveal: the Python module {module} is not installed: install the extra `all`, that is"
+        " pip install '/path/to/checkout[all]'"
+    )
+
+
+try:
+    from reveal_cli.commands import COMMANDS
+except ModuleNotFoundError as error:
+    sys.exit(_missing(error))
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -56,6 +70,9 @@ def _run(argv: Sequence[str] | None, interrupt: Interrupt) -> int:
         return error.code
     except Interrupted:
         print("reveal: interrupted", file=sys.stderr)
+        return ERROR
+    except ModuleNotFoundError as error:  # commands import what only they need
+        print(_missing(error), file=sys.stderr)
         return ERROR
     except OSError as error:  # such as a full disk: no defect, and no traceback
         print(f"reveal: {_sentence(error)}", file=sys.stderr)

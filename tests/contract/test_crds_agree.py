@@ -24,7 +24,7 @@ from reveal_contract.metric import Subsystem
 from reveal_contract.settings import AnalyzerSettings, CollectorSettings
 from reveal_contract.time_units import NS_PER_SECOND
 from reveal_operator.settings import analyzer_settings, collector_settings
-from reveal_operator.spec import parse
+from reveal_operator.spec import SpecError, parse
 from support import example_cluster, finding_factory, profile_factory
 from support.crd_schema import Schema, defaulted, faults, leaves, parts, schema, schema_leaves
 
@@ -185,6 +185,20 @@ def test_the_bounds_of_a_number_are_good_settings(path: str) -> None:
         pair = {"window_seconds": bound, "stride_seconds": bound}
         values = pair if name in pair else {name: bound}
         assert settings_of(kind, **values) == [], bound
+
+
+@pytest.mark.parametrize("path", [path for path in SETTINGS if field_of(path)["type"] == "integer"])
+def test_a_bad_number_names_its_path(path: str) -> None:
+    """Without the API server's check, as of a profile that an earlier schema let through."""
+    kind, name = SETTINGS[path]
+    _, section, field = path.split(".")
+    bad = field_of(path)["minimum"] - 1
+    assert settings_of(kind, **{name: bad}) != []
+    with pytest.raises(SpecError) as refused:
+        parse(profile_factory.profile({section: {field: bad}}))
+    problems = refused.value.problems
+    assert any(problem.startswith(f"spec{path}:") for problem in problems)
+    assert [problem for problem in problems if not problem.startswith(f"spec.{section}.")] == []
 
 
 def test_enumerations_of_a_profile_are_those_of_the_settings() -> None:

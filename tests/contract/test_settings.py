@@ -116,7 +116,7 @@ def test_collector_values_out_of_range_are_named(field: str, value: object) -> N
         ({"sensitivity": "Huge"}, "sensitivity"),
         ({"strideSeconds": 4}, "windowSeconds"),
         ({"windowSeconds": 61}, "windowSeconds"),
-        ({"strideSeconds": 0}, "windowSeconds"),
+        ({"strideSeconds": 0}, "strideSeconds"),
         ({"redisUrl": "http://x"}, "redisUrl"),
     ],
 )

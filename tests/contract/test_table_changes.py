@@ -40,8 +40,8 @@ def test_tables_that_share_nothing_are_no_exception(
 
 
 def test_a_sum_whose_members_change_is_the_same_channel() -> None:
-    one, other = (ChannelTable((Channel("io.read", members=n),), ()) for n in (1, 2))
-    assert TableChanges.between(one, other).fast == ((0, 1),)
+    base, table = (ChannelTable((Channel("io.read", members=n),), ()) for n in (1, 2))
+    assert TableChanges.between(base, table).fast == ((0, 1),)
 
 
 def test_a_pod_that_comes_costs_a_thirtieth_of_the_table() -> None:

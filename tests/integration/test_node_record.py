@@ -81,7 +81,7 @@ def test_an_analyzer_that_knows_the_base_reads_only_the_changes(node: Node) -> N
     assert node.read(SECOND, known) == SECOND
 
 
-def test_any_of_many_tables_needs_at_most_two_announcements(node: Node) -> None:
+def test_any_of_many_tables_needs_no_more_than_two_announcements(node: Node) -> None:
     tables = [table_of(*range(first, first + 3)) for first in range(6)]
     node.announce(*tables)
     assert sum(map(node.whole, tables)) == 1

@@ -117,9 +117,7 @@ def _drawing() -> Any:
     try:
         from reveal_cli.knee_plot import draw  # noqa: PLC0415 - needs an extra
     except ImportError:
-        raise CliError(
-            "--plot needs matplotlib: pip install 'reveal-telemetry[plot]', or omit --plot"
-        ) from None
+        raise CliError("--plot needs matplotlib: pip install matplotlib, or omit --plot") from None
     return draw
 
 

@@ -64,8 +64,8 @@ def sink_of(
         return None
     if importlib.util.find_spec("kubernetes") is None:
         raise SettingsError(
-            f"publish: {settings.publish} needs an extra:"
-            " pip install 'reveal-telemetry[kubernetes]'"
+            f"publish: {settings.publish} needs the Kubernetes client:"
+            " pip install 'kubernetes>=37,<38'"
         )
     telemetry = ProfileTelemetry(connect_redis(settings.redis_url), settings.profile, owner)
     instance = os.environ.get(POD_VARIABLE) or owner

@@ -24,7 +24,7 @@ class ParquetTable:
             import pyarrow.parquet  # noqa: PLC0415
         except ImportError:
             raise TableFileError(
-                f"{path} is Parquet, which needs pyarrow: pip install 'reveal-telemetry[parquet]'"
+                f"{path} is Parquet, which needs pyarrow: pip install pyarrow"
             ) from None
         self.path = path
         self._damaged = pyarrow.ArrowException
