@@ -10,10 +10,12 @@ import pytest
 import redis
 
 from reveal_analyzer.stream.channel_tables import ChannelTables
+from reveal_collector.shipping import node_record
 from reveal_collector.shipping.node_record import NodeRecord
 from reveal_collector.shipping.resp import RedisConnection
 from reveal_contract import names
 from reveal_contract.channels import Channel, ChannelTable
+from support.fake_clock import FakeClock
 from support.redis_sinks import settings
 
 HOST = tuple(Channel(f"host.metric{number}") for number in range(200))
@@ -33,6 +35,7 @@ class Node:
     def __init__(self, path: Path, name: str = "n1") -> None:
         given = settings(path, node=name)
         self.name = name
+        self.table_seconds = 2 * given.stream_seconds + given.buffer_seconds
         self.client = redis.Redis(unix_socket_path=str(path))
         self._connection = RedisConnection(given.redis_url, 5.0)
         self.record = NodeRecord(self._connection, given)
@@ -136,6 +139,27 @@ def test_the_base_of_the_table_in_use_does_not_end_before_it(node: Node) -> None
     node.client.expire(keys[0], 10)
     node.announce(table_of(3, 4, 5))
     assert node.client.ttl(keys[0]) == limits[0]
+
+
+def test_names_of_pods_that_are_gone_do_not_stay_in_a_base(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = FakeClock()
+    monkeypatch.setattr(node_record.time, "monotonic", clock)
+    clock.now += 1000
+    node.announce(FIRST)
+    clock.now += 1000
+    node.announce(SECOND)
+    node.record.publish({}, None)
+    assert not node.whole(SECOND)
+    clock.now += node.table_seconds
+    node.record.publish({}, None)
+    assert node.whole(SECOND)
+    node.client.expire(names.table_key("default", FIRST.key), 10)
+    node.announce(table_of(3, 4, 5))
+    node.record.publish({}, None)
+    assert node.client.ttl(names.table_key("default", FIRST.key)) <= 10
+    assert node.read(table_of(3, 4, 5)) == table_of(3, 4, 5)
 
 
 def test_nodes_with_equal_tables_have_bases_of_their_own(node: Node, redis_server: Path) -> None:

@@ -7,6 +7,7 @@ however its collector ends.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -41,9 +42,10 @@ class NodeRecord:
         self._key = node_key(settings.profile, settings.node)
         # a table is not renewed after its last slice, which stays in the stream for a while
         self._table_seconds = 2 * settings.stream_seconds + settings.buffer_seconds
-        self._table = b""  # key of the table that Redis knows
+        self._table: ChannelTable | None = None  # that Redis knows
         self._whole: ChannelTable | None = None  # announced last as a whole
         self._whole_bytes = 0  # of its announcement
+        self._changed_s: float | None = None  # since when the table differs from it
         self._written: dict[str, str] = {}  # fields as Redis knows them
         self._facts: bytes | None = None  # published last
         self._published = False  # a status
@@ -51,21 +53,21 @@ class NodeRecord:
     @property
     def announced(self) -> bool:
         """Whether Redis knows the table of the last slice."""
-        return bool(self._table)
+        return self._table is not None
 
     def reset(self) -> None:
         """Write everything again, as after an error: Redis may be another server."""
-        self._table, self._written, self._facts = b"", {}, None
+        self._table, self._written, self._facts = None, {}, None
         self._whole, self._published = None, False
 
     def announce(self, table: ChannelTable, status: StatusProvider) -> None:
         """Write subjects and channel table before the first slice that refers to them."""
-        if table.key == self._table:
+        if self._table is not None and table.key == self._table.key:
             return
         self._publish_fields(status())
         if not self._announce_changes(table):
             self._announce_whole(table)
-        self._table = table.key
+        self._table = table
 
     def publish(self, status: Mapping[str, Any], facts: bytes | None) -> None:
         """Write the status, and what changed; renew the time limits."""
@@ -75,10 +77,11 @@ class NodeRecord:
         if facts is not None and facts is not self._facts:
             self._write(FACTS, facts)
             self._facts = facts
-        if self._table and not all(renewed):  # Redis lost its data
+        if not all(renewed):  # Redis lost its data
             self.reset()
         elif added and self._published:  # somebody deleted the hash
             self._written, self._facts = {}, None
+        self._replace_outdated()
         self._published = True
 
     def withdraw(self) -> None:
@@ -107,6 +110,14 @@ class NodeRecord:
         key = table_key(self._profile, table.key)
         self._connection.call(("SET", key, announcement, "EX", self._table_seconds))
         self._whole, self._whole_bytes = table, len(announcement)
+        self._changed_s = None
+
+    def _replace_outdated(self) -> None:
+        """Announce the table whole if its base has had names of what is gone for long enough."""
+        if self._table is None or self._changed_s is None:
+            return
+        if time.monotonic() - self._changed_s >= self._table_seconds:
+            self._announce_whole(self._table)
 
     def _announce_changes(self, table: ChannelTable) -> bool:
         """Announce the table by its changes; return False if it must be announced whole."""
@@ -122,15 +133,17 @@ class NodeRecord:
         answers = self._connection.transaction(
             [("SET", key, announcement, "EX", self._table_seconds), renewal]
         )
+        if self._changed_s is None:
+            self._changed_s = time.monotonic()
         return bool(answers[-1])  # changes without their base are of no use
 
     def _renewals(self) -> list[Command]:
         """Return the commands that renew the table in use: its base, and its changes."""
-        if self._whole is None:
+        if self._whole is None or self._table is None:
             return []
         keys = [table_key(self._profile, self._whole.key)]
-        if self._table != self._whole.key:
-            keys.append(table_changes_key(self._profile, self._table, self._node))
+        if self._table.key != self._whole.key:
+            keys.append(table_changes_key(self._profile, self._table.key, self._node))
         return [self._renewal(key) for key in keys]
 
     def _renewal(self, key: str) -> Command:
