@@ -47,6 +47,8 @@ class Cpu(Structure):
         ("waits", c_uint32 * WAITS * SLOTS),
         ("requests", c_int32 * DISKS * SLOTS),
         ("requests_base", c_int64 * DISKS * SLOTS),
+        ("completed", c_uint64 * DISKS * SLOTS),
+        ("completed_bytes", c_uint64 * DISKS * SLOTS),
     )
     begun: int
     ended: int
@@ -93,10 +95,11 @@ def totals(
     threads: Mapping[int, int] | None = None,
     cpus: Mapping[int, int] | None = None,
     disks: Mapping[tuple[int, int], int] | None = None,
+    ended: Mapping[tuple[int, int], tuple[int, int]] | None = None,
 ) -> Totals:
     """Return totals with these times in ns: by slot and state, by victim and culprit, by disk.
 
-    Without ``disks`` all requests are on one.
+    Without ``disks`` all requests are on one.  ``ended`` are the number and bytes of requests.
     """
     result = Totals(now=now)
     for (slot, state), time in (spent or {}).items():
@@ -106,6 +109,8 @@ def totals(
     for (slot, disk), time in (disks or {}).items():
         result.disks[slot][disk] = time
         result.spent[slot][State.DISK] += time
+    for (slot, disk), (count, size) in (ended or {}).items():
+        result.completed[slot][disk], result.completed_bytes[slot][disk] = count, size
     for (victim, culprit), time in (waited or {}).items():
         result.waited[victim][culprit] = time
     for slot, count in (threads or {}).items():

@@ -8,6 +8,7 @@ from operator import sub
 from typing import Any
 
 from reveal_collector.ledger.cpu_waits import CpuTimes, CpuWaits, split_waits
+from reveal_collector.ledger.disk_latency import AloneLatencies, Requests
 from reveal_collector.ledger.disk_waits import DiskUse
 from reveal_collector.ledger.programs import (
     BUSY,
@@ -42,9 +43,15 @@ Names = tuple[str, str]
 
 
 class Interval:
-    """What happened between two readings."""
+    """What happened between two readings.
 
-    def __init__(self, before: Totals, now: Totals, slots: Sequence[Slot]) -> None:
+    ``requests`` are those of each subject by disk.  ``alone`` says how long they take without those
+    of others.
+    """
+
+    def __init__(
+        self, before: Totals, now: Totals, slots: Sequence[Slot], alone: AloneLatencies
+    ) -> None:
         self.elapsed_ns = now.now - before.now
         self._waits: dict[int, CpuWaits] = {}  # by slot number
         self._everybody = everybody = (*FIXED, *slots)
@@ -61,12 +68,16 @@ class Interval:
         width = max(1 + max(self._culprits), SLOT_FIRST)
         self._waited = [row[:width] for row in _steps(before.waited, now.waited, width, BUSY)]
         self._all_ran = sum(self._ran(slot) for slot in everybody)
+        counts = _steps(before.completed, now.completed, count, DISKS)
+        sizes = _steps(before.completed_bytes, now.completed_bytes, count, DISKS)
+        self.requests = {
+            slot.name: _requests(disks[n := slot.number], counts[n], sizes[n])
+            for slot in everybody
+            if self._spent[slot.number][State.DISK] > 0
+        }
         self._disks = DiskUse(
-            {
-                slot.name: [max(0, step) for step in disks[slot.number]]
-                for slot in everybody
-                if self._spent[slot.number][State.DISK] > 0
-            }
+            {name: [each.time_ns for each in row] for name, row in self.requests.items()},
+            lambda name, disk: alone.own_part(name, disk, self.requests[name][disk]),
         )
 
     @property
@@ -163,6 +174,12 @@ class Interval:
     def _ran(self, slot: Slot) -> int:
         spent = self._spent[slot.number]
         return spent[State.RUN] + spent[State.RECLAIM] + spent[State.IRQ]
+
+
+def _requests(times: Sequence[int], counts: Sequence[int], sizes: Sequence[int]) -> list[Requests]:
+    """Return the requests of a subject by disk."""
+    columns = zip(times, counts, sizes, strict=True)
+    return [Requests(max(0, time), count, size) for time, count, size in columns]
 
 
 def _steps(before: Array[Any], now: Array[Any], rows: int, width: int) -> list[list[int]]:

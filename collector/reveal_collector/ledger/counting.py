@@ -6,8 +6,9 @@ import logging
 import time
 from collections.abc import Callable
 
-from reveal_collector.ledger.accounts import Interval
+from reveal_collector.ledger.accounts import FIXED, Interval
 from reveal_collector.ledger.channels import DisplayedSubjects
+from reveal_collector.ledger.disk_latency import AloneLatencies
 from reveal_collector.ledger.guard import CostGuard
 from reveal_collector.ledger.naming import Naming, Observed
 from reveal_collector.ledger.programs import Extent, Programs, Totals
@@ -29,6 +30,7 @@ class Counting:
         self.naming = naming(lambda: self._observed)
         self._observed = Observed()
         self._programs, self._guard = programs, guard
+        self._alone = AloneLatencies()
 
     @property
     def share(self) -> float:
@@ -54,13 +56,14 @@ class Counting:
         except BlockingIOError:
             return False
         before = self.last
-        interval = None if before is None else Interval(before, totals, slots)
+        interval = None if before is None else Interval(before, totals, slots, self._alone)
         if interval is not None and not interval.is_plausible:
             log.debug("the totals of the ledger are implausible")
             return False
         self.last = totals
         if interval is not None:
             displayed.update(interval, slots, time.monotonic())
+            self._alone.learn(interval.requests, {slot.name for slot in (*FIXED, *slots)})
         self._observed = Observed(totals, displayed.uses)
         self.is_too_costly = self._guard.is_exceeded(totals.now, totals.cost)
         return interval is not None

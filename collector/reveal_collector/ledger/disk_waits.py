@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from operator import mul
+from collections.abc import Callable, Mapping, Sequence
 
 _LEAST_NS = 100_000  # requests under way for less do not say whose the disk is
 
 
-class DiskUse:
-    """The time in ns that requests were under way, by subject and disk."""
+def _unknown(subject: str, disk: int) -> float:
+    """Return that it is not known what the requests of a subject would take alone."""
+    return 0.0
 
-    def __init__(self, requests: Mapping[str, Sequence[int]]) -> None:
-        self._requests = requests
+
+class DiskUse:
+    """The time in ns that requests were under way, by subject and disk.
+
+    ``own_part`` returns which part of its time on a disk a subject's requests would take alone.
+    """
+
+    def __init__(
+        self,
+        requests: Mapping[str, Sequence[int]],
+        own_part: Callable[[str, int], float] = _unknown,
+    ) -> None:
+        self._requests, self._own_part = requests, own_part
         self._all = [sum(times) for times in zip(*requests.values(), strict=True)]
         self._shares: dict[str, dict[str, float]] = {}
 
@@ -20,7 +31,8 @@ class DiskUse:
         """Return the share of each subject, itself included, in what one subject waits for.
 
         It waits for each disk in proportion to its own requests there.  Without requests of its
-        own, as for a page that others read or write, it waits for all disks alike.
+        own, as for a page that others read or write, it waits for all disks alike.  Of each wait
+        its own part is what its requests would take alone, at least its part of all requests.
         """
         known = self._shares.get(victim)
         if known is None:
@@ -33,13 +45,20 @@ class DiskUse:
         total = sum(weights)
         if total < _LEAST_NS:
             return {victim: 1.0}
-        # in proportion to requests on a disk, where somebody has some
-        factors = [
-            weight / total / everybody if everybody > 0 else 0.0
-            for weight, everybody in zip(weights, self._all, strict=True)
-        ]
-        return {
-            name: share
-            for name, times in self._requests.items()
-            if (share := sum(map(mul, factors, times))) > 0.0
-        }
+        result: dict[str, float] = {}
+        for disk, weight in enumerate(weights):
+            if weight > 0:
+                for name, part in self._parts(victim, disk).items():
+                    result[name] = result.get(name, 0.0) + part * weight / total
+        return result
+
+    def _parts(self, victim: str, disk: int) -> dict[str, float]:
+        """Return the parts of all subjects in a wait for one disk, which has requests."""
+        times = {name: row[disk] for name, row in self._requests.items() if row[disk] > 0}
+        own = times.pop(victim, 0)
+        others = self._all[disk] - own
+        own_part = own / self._all[disk]
+        if own > 0 and others > 0:
+            own_part = max(own_part, self._own_part(victim, disk))
+        parts = {name: (1.0 - own_part) * time / others for name, time in times.items()}
+        return parts if own == 0 else {victim: own_part, **parts}

@@ -67,6 +67,8 @@ class Totals(Structure):
         ("waits", c_int64 * WAITS * SLOTS),
         ("cpus", c_int64 * SLOTS),
         ("disks", c_int64 * DISKS * SLOTS),
+        ("completed", c_int64 * DISKS * SLOTS),
+        ("completed_bytes", c_int64 * DISKS * SLOTS),
     )
     now: int
     switches: int
@@ -79,6 +81,8 @@ class Totals(Structure):
     waits: Any
     cpus: Any  # that each subject may use; 0 if none of its threads ran
     disks: Any  # requests under way by slot and disk, in the order of the first request
+    completed: Any  # requests by slot and disk
+    completed_bytes: Any
 
 
 _SIGNATURES: Mapping[str, tuple[Any, ...]] = {

@@ -15,6 +15,7 @@ struct ledger_totals {
     int64_t waits[LEDGER_SLOTS][LEDGER_WAITS];
     int64_t cpus[LEDGER_SLOTS]; /* that each subject may use; 0 if none of its threads ran */
     int64_t disks[LEDGER_SLOTS][LEDGER_DISKS]; /* ns, requests under way */
+    int64_t completed[LEDGER_SLOTS][LEDGER_DISKS], completed_bytes[LEDGER_SLOTS][LEDGER_DISKS];
 };
 
 struct reveal_ledger {
@@ -50,6 +51,8 @@ static void copy_used(struct ledger_cpu *to, const struct ledger_cpu *from,
     memcpy(to->waits, from->waits, slots * sizeof *to->waits);
     memcpy(to->requests, from->requests, slots * sizeof *to->requests);
     memcpy(to->requests_base, from->requests_base, slots * sizeof *to->requests_base);
+    memcpy(to->completed, from->completed, slots * sizeof *to->completed);
+    memcpy(to->completed_bytes, from->completed_bytes, slots * sizeof *to->completed_bytes);
 }
 
 /* Copy a CPU's part while no change of it is under way; 0 if that never was. */
@@ -82,9 +85,12 @@ static void add(struct ledger_totals *sum, const struct ledger_cpu *cpu, int64_t
         for (int state = 0; state < LEDGER_STATES; state++)
             spent[state] = plus(spent[state], cpu->base[slot][state], cpu->n[slot][state], now);
         int64_t *disks = sum->disks[slot];
-        for (int disk = 0; disk < LEDGER_DISKS; disk++)
+        for (int disk = 0; disk < LEDGER_DISKS; disk++) {
             disks[disk] = plus(disks[disk], cpu->requests_base[slot][disk],
                                cpu->requests[slot][disk], now);
+            sum->completed[slot][disk] += (int64_t)cpu->completed[slot][disk];
+            sum->completed_bytes[slot][disk] += (int64_t)cpu->completed_bytes[slot][disk];
+        }
         sum->threads[slot] += cpu->n[slot][L_ALIVE];
         for (int i = 0; i < LEDGER_WAITS; i++)
             sum->waits[slot][i] += cpu->waits[slot][i];

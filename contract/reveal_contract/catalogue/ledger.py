@@ -40,8 +40,9 @@ ROWS: tuple[Metric, ...] = (
     _part("throttled", "sched_switch, task_struct throttled",
           "Time that threads of this subject were kept from a CPU by the subject's own quota."),
     _part("io_others", "sched_switch in_iowait, block_rq_issue",
-          "Time that threads of this subject waited for storage, times the share of other "
-          "subjects in the requests under way on its disks.", Subsystem.STORAGE),
+          "Time that threads of this subject waited for storage beyond what its requests take "
+          "alone. Where that is not known: times the share of other subjects in the requests "
+          "under way on its disks.", Subsystem.STORAGE),
     _part("io_own", "sched_switch in_iowait, block_rq_issue",
           "The rest of the time that threads of this subject waited for storage.",
           Subsystem.STORAGE),
@@ -73,8 +74,8 @@ ROWS: tuple[Metric, ...] = (
     _row("lost_cpu", "ns", "sched_switch",
          "Time that the first subject waited for a CPU because the second one ran.", Scope.PAIR),
     _row("lost_disk", "ns", "block_rq_issue",
-         "Time that the first subject waited for storage, times the share of the second one in "
-         "the requests under way on the disks of the first.", Scope.PAIR, Subsystem.STORAGE),
+         "Part of `ledger.io_others` of the first subject by the share of the second one in the "
+         "requests of others under way on the disks of the first.", Scope.PAIR, Subsystem.STORAGE),
     _row("tier", "tier", "schedstat, taskstats, bpf(2)",
          "What the ledger is read from: 0 schedstat, 1 taskstats, 3 BPF.", Scope.NODE,
          kind=Kind.STATE),

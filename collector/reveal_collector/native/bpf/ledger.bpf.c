@@ -733,8 +733,9 @@ static __always_inline __u32 disk_of(struct request *rq)
     return found ? *found : LEDGER_DISKS - 1;
 }
 
-/* A request of a slot begins (+1) or ends (-1) on a disk. */
-static __always_inline void count_request(struct ledger_cpu *c, __u32 owner, __s32 change)
+/* A request of a slot begins (+1) or ends (-1) on a disk; its bytes count when it ends. */
+static __always_inline void count_request(struct ledger_cpu *c, __u32 owner, __s32 change,
+                                          __u32 bytes)
 {
     __u32 slot = owner & (LEDGER_SLOTS - 1), disk = owner >> 16 & (LEDGER_DISKS - 1);
     __u64 now = bpf_ktime_get_ns();
@@ -746,6 +747,10 @@ static __always_inline void count_request(struct ledger_cpu *c, __u32 owner, __s
         leave(c, slot, L_DISK, now);
     __sync_fetch_and_add(&c->requests[slot][disk], change);
     __sync_fetch_and_add(&c->requests_base[slot][disk], change > 0 ? -now : now);
+    if (change < 0) {
+        __sync_fetch_and_add(&c->completed[slot][disk], 1);
+        __sync_fetch_and_add(&c->completed_bytes[slot][disk], bytes);
+    }
     end_atomic(c);
 }
 
@@ -757,7 +762,7 @@ int BPF_PROG(on_issue, struct request *rq)
     __u32 owner = slot_of_request(rq) | disk_of(rq) << 16;
 
     if (c && !bpf_map_update_elem(&requests, &key, &owner, BPF_NOEXIST))
-        count_request(c, owner, 1);
+        count_request(c, owner, 1, 0);
     return 0;
 }
 
@@ -772,7 +777,7 @@ int BPF_PROG(on_complete, struct request *rq, __u8 error, unsigned int bytes)
         return 0;
     __u32 owner = *found;
     if (!bpf_map_delete_elem(&requests, &key))
-        count_request(c, owner, -1);
+        count_request(c, owner, -1, bytes);
     return 0;
 }
 

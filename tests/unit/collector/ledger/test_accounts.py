@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reveal_collector.ledger.accounts import FIXED, KERNEL_METRICS, METRICS, Interval
+from reveal_collector.ledger.disk_latency import AloneLatencies
 from reveal_collector.ledger.programs import State, Totals
 from reveal_collector.ledger.slots import Slot
 from reveal_contract import ledger
@@ -18,7 +19,7 @@ BEFORE = totals(now=SECOND)
 
 def interval(now: Totals) -> Interval:
     now.now = 2 * SECOND
-    return Interval(BEFORE, now, (JOB, HOG, SMALL))
+    return Interval(BEFORE, now, (JOB, HOG, SMALL), AloneLatencies())
 
 
 def counters_of(found: Interval, subject: Slot) -> dict[str, int]:
@@ -79,6 +80,27 @@ def test_waits_for_storage_are_split_by_whose_requests_are_under_way() -> None:
     }
 
 
+def test_a_wait_that_is_no_longer_than_alone_is_its_own() -> None:
+    """Ten requests of 10 ms, each of which took 4 ms before the hog had nine of ten under way."""
+    alone, ended = AloneLatencies(), {(3, 0): (10, 40_960)}
+    before = Interval(
+        BEFORE,
+        totals(2 * SECOND, {(3, State.IO): 1, (3, State.DISK): SECOND // 25}, ended=ended),
+        (JOB, HOG),
+        alone,
+    )
+    alone.learn(before.requests, {"job", "hog"})
+    spent = {
+        (3, State.IO): SECOND // 10, (3, State.DISK): SECOND // 10,
+        (4, State.DISK): 9 * SECOND // 10,
+    }  # fmt: skip
+    found = Interval(BEFORE, totals(2 * SECOND, spent, ended=ended), (JOB, HOG), alone)
+    counters = counters_of(found, JOB)
+    assert counters[ledger.IO_OWN] == SECOND // 25
+    assert counters[ledger.IO_OTHERS] == SECOND // 10 - SECOND // 25
+    assert found.pairs(JOB) == {("job", "hog"): (0, SECOND // 10 - SECOND // 25)}
+
+
 def test_a_neighbor_on_another_disk_takes_nothing() -> None:
     spent = {(3, State.IO): SECOND // 2}
     disks = {(3, 0): SECOND // 4, (4, 1): SECOND, (KERNEL, 0): SECOND // 4}
@@ -135,4 +157,4 @@ def test_a_count_without_its_base_is_not_plausible(ns: int, plausible: bool) -> 
     """A reading between the two is off by the uptime, here of 20 minutes, in either direction."""
     for sign in (1, -1):
         now = totals(now=2 * SECOND, spent={(3, State.SLEEP): sign * ns}, threads={3: 2})
-        assert Interval(BEFORE, now, [JOB]).is_plausible is plausible
+        assert Interval(BEFORE, now, [JOB], AloneLatencies()).is_plausible is plausible

@@ -6,12 +6,14 @@ from collections.abc import Mapping
 
 from reveal_collector.ledger.accounts import METRICS, Interval
 from reveal_collector.ledger.channels import MOST_PAIRS, MOST_SUBJECTS, DisplayedSubjects
+from reveal_collector.ledger.disk_latency import AloneLatencies
 from reveal_collector.ledger.programs import State
 from reveal_contract import ledger
 from support.ledger_maps import SECOND, slot, totals
 
 MS = 1_000_000
 JOB, HOG = slot("job", 3), slot("hog", 4)
+ALONE = AloneLatencies()
 BEFORE = totals(now=SECOND)
 
 
@@ -20,7 +22,7 @@ def update(
     waited: Mapping[tuple[int, int], int] | None = None,
 ) -> bool:  # fmt: skip
     now = totals(now=2 * SECOND, spent=spent, waited=waited)
-    return displayed.update(Interval(BEFORE, now, (JOB, HOG)), (JOB, HOG), float(second))
+    return displayed.update(Interval(BEFORE, now, (JOB, HOG), ALONE), (JOB, HOG), float(second))
 
 
 def row(displayed: DisplayedSubjects) -> dict[str, int]:
@@ -69,7 +71,9 @@ def test_columns_are_limited() -> None:
     waited = {(a.busy, b.busy): MS for a in slots for b in slots if a is not b}
     displayed = DisplayedSubjects()
     displayed.update(
-        Interval(BEFORE, totals(now=2 * SECOND, spent=spent, waited=waited), slots), slots, 1.0
+        Interval(BEFORE, totals(now=2 * SECOND, spent=spent, waited=waited), slots, ALONE),
+        slots,
+        1.0,
     )
     subjects = {column.instance for column in displayed.channels if column.metric == METRICS[0]}
     assert subjects == {f"{n:02}" for n in range(28, 60)} | {ledger.OTHER, ledger.KERNEL}
@@ -86,7 +90,7 @@ def matrix(
     slots = [slot(f"{n:02}", 3 + n) for n in range(10)]
     spent = {(each.number, State.RUN): 100 * MS for each in slots}
     now = totals(now=2 * SECOND, spent=spent, waited=waited)
-    displayed.update(Interval(BEFORE, now, slots), slots, float(second))
+    displayed.update(Interval(BEFORE, now, slots, ALONE), slots, float(second))
     return {column.instance for column in displayed.channels if column.metric == ledger.LOST_CPU}
 
 

@@ -34,9 +34,23 @@ def test_too_few_requests_are_nobody_elses() -> None:
     assert DiskUse({}).shares("job") == {"job": 1.0}
 
 
-@given(requests=st.dictionaries(st.sampled_from("abcd"), USES))
-def test_shares_add_up(requests: dict[str, list[int]]) -> None:
-    use = DiskUse(requests)
+def test_what_its_requests_take_alone_is_its_own() -> None:
+    """A disk that serves many at a time: nine of ten requests of others double the latency."""
+    use = DiskUse({"job": [100 * MS], "hog": [600 * MS], "other": [300 * MS]}, lambda *_: 0.5)
+    assert use.shares("job") == pytest.approx({"job": 0.5, "hog": 1 / 3, "other": 1 / 6})
+
+
+def test_its_part_of_all_requests_is_its_own_at_least() -> None:
+    use = DiskUse({"job": [300 * MS], "hog": [100 * MS]}, lambda *_: 0.5)
+    assert use.shares("job") == pytest.approx({"job": 0.75, "hog": 0.25})
+
+
+@given(
+    requests=st.dictionaries(st.sampled_from("abcd"), USES),
+    part=st.floats(0.0, 1.0),
+)
+def test_shares_add_up(requests: dict[str, list[int]], part: float) -> None:
+    use = DiskUse(requests, lambda *_: part)
     for name in "abcde":
         assert sum(use.shares(name).values()) == pytest.approx(1.0)
 
