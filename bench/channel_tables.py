@@ -21,6 +21,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from benchmark_report import Row, report
+from host_cleanup import interruptible
 from tablesbench import churn, live
 from tablesbench.uses import uses
 
@@ -54,6 +55,7 @@ def main() -> None:
     )
     parser.add_argument("--share", type=float, default=0.06, help="CPUs of a real cgroup")
     given = parser.parse_args()
+    interruptible()  # the real cgroups and their processes end with the bench
     parts = given.only or _PARTS
     pythons = {"now": Path(sys.executable)}
     if given.against:
