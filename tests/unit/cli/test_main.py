@@ -24,7 +24,7 @@ sys.exit(main({list(arguments)!r}))
 @pytest.mark.parametrize(
     ("module", "command"), [("rich", "catalog"), ("numpy", "catalog"), ("pandas", "analyze")]
 )
-def test_a_missing_module_is_one_sentence(module: str, command: str, tmp_path: Path) -> None:
+def test_a_missing_module_gives_a_sentence(module: str, command: str, tmp_path: Path) -> None:
     table = tmp_path / "table.csv"
     table.write_text("time,cpu\n" + "".join(f"{second},{second % 7}\n" for second in range(300)))
     code, [line] = run_without(module, command, *([str(table)] if command == "analyze" else []))

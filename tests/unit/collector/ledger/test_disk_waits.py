@@ -40,7 +40,7 @@ def test_what_its_requests_take_alone_is_its_own() -> None:
     assert use.shares("job") == pytest.approx({"job": 0.5, "hog": 1 / 3, "other": 1 / 6})
 
 
-def test_its_part_of_all_requests_is_its_own_at_least() -> None:
+def test_its_own_part_is_no_less_than_its_part_of_all_requests() -> None:
     use = DiskUse({"job": [300 * MS], "hog": [100 * MS]}, lambda *_: 0.5)
     assert use.shares("job") == pytest.approx({"job": 0.75, "hog": 0.25})
 
