@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[3]
 KB_A_SECOND = 3
 DAY_S = 86_400
 # figures of other things: what a node sends, what a bench measured, what an example run wrote
-_OTHER = re.compile(r"sends|receives|network|wire\.json|in this example|2 kB a second and node")
+_OTHER = re.compile(r"sends|receives|network|wire\.json|in this example")
 _RATE = re.compile(r"([\d.]+) (?:k|K)B a second")
 _DAY = re.compile(r"([\d.]+) MB a day")
 
