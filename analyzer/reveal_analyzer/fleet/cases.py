@@ -48,7 +48,7 @@ class Deviations:
 
     @property
     def standing(self) -> bool:
-        """Whether the cause is the node's setup, so that two minutes prove as much as ten."""
+        """Whether the cause is the node's setup, so that it shows after two minutes."""
         return bool(self.drifts) or any(outlier.standing for outlier in self.outliers)
 
     @property
