@@ -1,4 +1,4 @@
-"""The entry point of the command line where only a component is installed."""
+"""The commands where only a component is installed: one sentence says what is missing."""
 
 from __future__ import annotations
 
