@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import sys
+from types import SimpleNamespace
 from typing import Any
 
+STATUS_S = 5  # between two statuses of a collector
 _NAMES = {
     "FineCpu": (
         "reveal_collector.subjects.fine_cpu:FineCpu",
@@ -78,6 +81,8 @@ class Announcements:
         settings = importlib.import_module("reveal_contract.settings").CollectorSettings
         self._sent = _Connection()
         self._record = record(self._sent, settings("bench", "unix:///unused"))
+        self._now = 0.0
+        sys.modules[record.__module__].time = SimpleNamespace(monotonic=lambda: self._now)
 
     def written(self, table: Any) -> bytes:
         """Return what is announced of a table that the node has from now on."""
@@ -86,6 +91,15 @@ class Announcements:
             return bytes(table.announcement() if whole else table.to_json())
         self._sent.value = b""
         self._record.announce(table, dict)
+        return self._sent.value
+
+    def second(self, number: int) -> bytes:
+        """Return what is announced with the status of a second, of which there is one in five."""
+        self._now = float(number)
+        if self._record is None or number % STATUS_S:
+            return b""
+        self._sent.value = b""
+        self._record.publish({}, None)
         return self._sent.value
 
     def read(self, table_class: Any, data: bytes) -> Any:

@@ -157,6 +157,7 @@ def measure(subjects: int, kind: str, seconds: int) -> dict[str, str | float]:
                 node.spent += time.process_time() - began
                 keys.add(table.key)
                 changes += 1
+            announced += len(announcements.second(number))
             if number in ANALYZED:
                 analyzed.append(table)
         for source in node._sources:

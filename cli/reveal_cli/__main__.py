@@ -14,8 +14,13 @@ from reveal_contract import VERSION
 
 
 def _missing(error: ModuleNotFoundError) -> str:
-    """Return what to do where only a component is installed, such as the collector."""
+    """Return what to do where only a component is installed, such as the collector.
+
+    Raises the error again if the module is none of another project: that is a defect.
+    """
     module = (error.name or "").partition(".")[0]
+    if not module or module.startswith("reveal_"):
+        raise error
     return (
         f"reveal: the Python module {module} is not installed: install the extra `all`, that is"
         " pip install '/path/to/checkout[all]'"

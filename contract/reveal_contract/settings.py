@@ -179,9 +179,9 @@ class AnalyzerSettings(_Settings):
             found.append(f"mode: must be one of {', '.join(MODES)}")
         if self.sensitivity not in SENSITIVITIES:
             found.append(f"sensitivity: must be one of {', '.join(SENSITIVITIES)}")
-        if self.stride_seconds < 1:
-            found.append("strideSeconds: must be at least 1")
-        if not max(1, self.stride_seconds) <= self.window_seconds <= 60:
+        if not 1 <= self.stride_seconds <= 60:
+            found.append("strideSeconds: must be 1 to 60")
+        elif not self.stride_seconds <= self.window_seconds <= 60:
             found.append("windowSeconds: must be 1 to 60 and not below strideSeconds")
         if not 0 <= self.metrics_subjects <= 32:
             found.append("metricsSubjects: must be between 0 (none) and 32")

@@ -384,8 +384,8 @@ def test_requests_count_for_their_disk(live: Live, tmp_path: Path, second_disk: 
         pytest.skip("the file is on no disk that requests wait for")
     assert not used[0] & used[1]
     for subject, size in ((live.a, 40 << 18), (live.b, 8 << 20)):
-        count, ended = (sum(each[subject.slot]) for each in (now.completed, now.completed_bytes))
-        assert 512 * count <= size <= ended
+        count, sectors = (sum(each[subject.slot]) for each in (now.completed, now.sectors))
+        assert 512 * count <= size <= 512 * sectors
         under_way = sum(now.disks[subject.slot]) / SECOND
         assert under_way == pytest.approx(spent(now, subject, State.DISK), rel=1e-9)
 

@@ -46,7 +46,7 @@ class Node:
 
     def read(self, table: ChannelTable, known: ChannelTables | None = None) -> ChannelTable | None:
         known = known or ChannelTables("default")
-        known.fetch(self.client, {table.key: self.name})
+        known.fetch(self.client, {table.key: [self.name]})
         found = known.get(table.key)
         return found.table if found else None
 
@@ -169,6 +169,9 @@ def test_nodes_with_equal_tables_have_bases_of_their_own(node: Node, redis_serve
     node.client.delete(names.table_key("default", FIRST.key))
     assert other.read(SECOND) == SECOND
     assert node.read(SECOND) is None
+    known = ChannelTables("default")
+    known.fetch(node.client, {SECOND.key: ["n1", "n2"]})
+    assert known.get(SECOND.key) is not None
     other.close()
 
 

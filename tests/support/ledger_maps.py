@@ -47,8 +47,8 @@ class Cpu(Structure):
         ("waits", c_uint32 * WAITS * SLOTS),
         ("requests", c_int32 * DISKS * SLOTS),
         ("requests_base", c_int64 * DISKS * SLOTS),
-        ("completed", c_uint64 * DISKS * SLOTS),
-        ("completed_bytes", c_uint64 * DISKS * SLOTS),
+        ("completed", c_uint32 * DISKS * SLOTS),
+        ("sectors", c_uint32 * DISKS * SLOTS),
     )
     begun: int
     ended: int
@@ -99,7 +99,7 @@ def totals(
 ) -> Totals:
     """Return totals with these times in ns: by slot and state, by victim and culprit, by disk.
 
-    Without ``disks`` all requests are on one.  ``ended`` are the number and bytes of requests.
+    Without ``disks`` all requests are on one.  ``ended`` are the number and sectors of requests.
     """
     result = Totals(now=now)
     for (slot, state), time in (spent or {}).items():
@@ -109,8 +109,8 @@ def totals(
     for (slot, disk), time in (disks or {}).items():
         result.disks[slot][disk] = time
         result.spent[slot][State.DISK] += time
-    for (slot, disk), (count, size) in (ended or {}).items():
-        result.completed[slot][disk], result.completed_bytes[slot][disk] = count, size
+    for (slot, disk), (count, sectors) in (ended or {}).items():
+        result.completed[slot][disk], result.sectors[slot][disk] = count, sectors
     for (victim, culprit), time in (waited or {}).items():
         result.waited[victim][culprit] = time
     for slot, count in (threads or {}).items():

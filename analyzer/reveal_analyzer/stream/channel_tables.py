@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
@@ -30,6 +30,7 @@ RETRY_SECONDS = 0.25
 # and the leases must be renewed meanwhile.
 FETCH_SECONDS = 0.1
 PORTION = 4  # tables fetched together
+MOST_ASKED = 4  # nodes whose changes may give the same table
 MAX_WAITING = 4096  # slices; at 5 KB each they hold 20 MB
 WAIT_SECONDS = 60.0
 
@@ -59,10 +60,10 @@ class ChannelTables:
         found = self._known.pop(key, None)
         return self._use(key, found[0]) if found is not None else None
 
-    def fetch(self, client: redis.Redis, needed: Mapping[bytes, str]) -> bool:
+    def fetch(self, client: redis.Redis, needed: Mapping[bytes, Sequence[str]]) -> bool:
         """Request the tables that are due, for a limited time; return whether some are left.
 
-        ``needed`` has a node that uses each table.
+        ``needed`` has the nodes that use each table.
         """
         now = time.monotonic()
         due = [key for key in needed if now - self._asked.get(key, -1e9) >= RETRY_SECONDS]
@@ -77,50 +78,53 @@ class ChannelTables:
             self._request(client, {key: needed[key] for key in keys})
         return False
 
-    def _request(self, client: redis.Redis, needed: Mapping[bytes, str]) -> None:
-        """Request some tables: whole, as changes, and whole the bases of these."""
-        with client.pipeline(transaction=False) as pipe:
-            for key, node in needed.items():
-                self._ask_whole(pipe, key)
-                pipe.get(table_changes_key(self._profile, key, node))
-            found: list[Any] = pipe.execute(raise_on_error=False)
-        changes: dict[bytes, TableChanges] = {}
-        for key, own, earlier, changed in zip(
-            needed, found[::3], found[1::3], found[2::3], strict=True
-        ):
-            if (whole := _announced(own, earlier)) is not None:
-                self._learn(key, partial(ChannelTable.from_announcement, whole))
-            elif isinstance(changed, bytes):
-                changes |= self._parsed_changes(key, changed)
-        self._request_bases(client, {each.base for each in changes.values()})
-        for key, each in changes.items():
+    def _request(self, client: redis.Redis, needed: Mapping[bytes, Sequence[str]]) -> None:
+        """Request some tables: whole, else as changes, and whole the bases of these."""
+        self._request_whole(client, needed)
+        unknown = [key for key in needed if self.get(key) is None]
+        changes = self._request_changes(
+            client, [(key, node) for key in unknown for node in needed[key][:MOST_ASKED]]
+        )
+        bases = {each.base for _, each in changes}
+        self._request_whole(client, [key for key in bases if self.get(key) is None])
+        for key, each in changes:
             # a base that Redis lost is announced again: then it is requested with the changes
-            if (base := self.get(each.base)) is not None:
+            if self.get(key) is None and (base := self.get(each.base)) is not None:
                 self._learn(key, partial(each.applied, base.table))
 
-    def _request_bases(self, client: redis.Redis, keys: Iterable[bytes]) -> None:
-        unknown = [key for key in keys if self.get(key) is None]
-        if not unknown:
+    def _request_whole(self, client: redis.Redis, keys: Iterable[bytes]) -> None:
+        """Request whole tables; collectors of an earlier version announce them in a hash."""
+        asked = list(keys)
+        if not asked:
             return
         with client.pipeline(transaction=False) as pipe:
-            for key in unknown:
-                self._ask_whole(pipe, key)
+            for key in asked:
+                pipe.get(table_key(self._profile, key))
+                pipe.hget(EARLIER_TABLES_KEY, key.hex())
             found: list[Any] = pipe.execute(raise_on_error=False)
-        for key, own, earlier in zip(unknown, found[::2], found[1::2], strict=True):
+        for key, own, earlier in zip(asked, found[::2], found[1::2], strict=True):
             if (whole := _announced(own, earlier)) is not None:
                 self._learn(key, partial(ChannelTable.from_announcement, whole))
 
-    def _ask_whole(self, pipe: Any, key: bytes) -> None:
-        """Request a whole table; collectors of an earlier version announce them in a hash."""
-        pipe.get(table_key(self._profile, key))
-        pipe.hget(EARLIER_TABLES_KEY, key.hex())
-
-    def _parsed_changes(self, key: bytes, data: bytes) -> dict[bytes, TableChanges]:
-        try:
-            return {key: TableChanges.from_announcement(data)}
-        except TableError as error:
-            self._refuse(key, error)
-            return {}
+    def _request_changes(
+        self, client: redis.Redis, asked: Sequence[tuple[bytes, str]]
+    ) -> list[tuple[bytes, TableChanges]]:
+        """Return the changes that these nodes announced of these tables."""
+        if not asked:
+            return []
+        with client.pipeline(transaction=False) as pipe:
+            for key, node in asked:
+                pipe.get(table_changes_key(self._profile, key, node))
+            found: list[Any] = pipe.execute(raise_on_error=False)
+        result: list[tuple[bytes, TableChanges]] = []
+        for (key, _), data in zip(asked, found, strict=True):
+            if not isinstance(data, bytes):
+                continue
+            try:
+                result.append((key, TableChanges.from_announcement(data)))
+            except TableError as error:
+                self._refuse(key, error)
+        return result
 
     def _learn(self, key: bytes, parse: Callable[[], ChannelTable]) -> None:
         try:
@@ -188,9 +192,12 @@ class WaitingRoom:
         self._nodes.setdefault(node, deque()).append(parked)
         self._count += 1
 
-    def needed_tables(self) -> dict[bytes, str]:
-        """Return the tables that the first slice of each node waits for, each with a node."""
-        return {line[0].table: node for node, line in self._nodes.items()}
+    def needed_tables(self) -> dict[bytes, list[str]]:
+        """Return the tables that the first slice of each node waits for, with these nodes."""
+        needed: dict[bytes, list[str]] = {}
+        for node, line in self._nodes.items():
+            needed.setdefault(line[0].table, []).append(node)
+        return needed
 
     def overdue(self, tables: ChannelTables) -> list[WaitingSlice]:
         """Remove and return slices that waited too long for their table, or are over the limit."""

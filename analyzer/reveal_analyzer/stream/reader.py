@@ -300,8 +300,8 @@ class StreamReader:
         if not len(self._waiting):
             return
         needed = {
-            key: node
-            for key, node in self._waiting.needed_tables().items()
+            key: nodes
+            for key, nodes in self._waiting.needed_tables().items()
             if self.tables.get(key) is None
         }
         left = self.tables.fetch(self.connection.client, needed)

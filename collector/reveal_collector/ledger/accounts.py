@@ -13,12 +13,14 @@ from reveal_collector.ledger.disk_waits import DiskUse
 from reveal_collector.ledger.programs import (
     BUSY,
     DISKS,
+    SECTOR_BYTES,
     SLOT_FIRST,
     SLOT_IDLE,
     SLOT_KERNEL,
     SLOT_OTHER,
     STATES,
     WAITS,
+    WRAP,
     State,
     Totals,
 )
@@ -69,15 +71,16 @@ class Interval:
         self._waited = [row[:width] for row in _steps(before.waited, now.waited, width, BUSY)]
         self._all_ran = sum(self._ran(slot) for slot in everybody)
         counts = _steps(before.completed, now.completed, count, DISKS)
-        sizes = _steps(before.completed_bytes, now.completed_bytes, count, DISKS)
+        sectors = _steps(before.sectors, now.sectors, count, DISKS)
         self.requests = {
-            slot.name: _requests(disks[n := slot.number], counts[n], sizes[n])
+            slot.name: _requests(disks[n := slot.number], counts[n], sectors[n])
             for slot in everybody
             if self._spent[slot.number][State.DISK] > 0
         }
         self._disks = DiskUse(
             {name: [each.time_ns for each in row] for name, row in self.requests.items()},
             lambda name, disk: alone.own_part(name, disk, self.requests[name][disk]),
+            {slot.name: self._spent[slot.number][State.IO] for slot in everybody},
         )
 
     @property
@@ -176,10 +179,15 @@ class Interval:
         return spent[State.RUN] + spent[State.RECLAIM] + spent[State.IRQ]
 
 
-def _requests(times: Sequence[int], counts: Sequence[int], sizes: Sequence[int]) -> list[Requests]:
+def _requests(
+    times: Sequence[int], counts: Sequence[int], sectors: Sequence[int]
+) -> list[Requests]:
     """Return the requests of a subject by disk."""
-    columns = zip(times, counts, sizes, strict=True)
-    return [Requests(max(0, time), count, size) for time, count, size in columns]
+    columns = zip(times, counts, sectors, strict=True)
+    return [
+        Requests(max(0, time), count % WRAP, number % WRAP * SECTOR_BYTES)
+        for time, count, number in columns
+    ]
 
 
 def _steps(before: Array[Any], now: Array[Any], rows: int, width: int) -> list[list[int]]:

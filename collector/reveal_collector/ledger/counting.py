@@ -63,7 +63,8 @@ class Counting:
         self.last = totals
         if interval is not None:
             displayed.update(interval, slots, time.monotonic())
-            self._alone.learn(interval.requests, {slot.name for slot in (*FIXED, *slots)})
+            names = {slot.name for slot in (*FIXED, *slots)}
+            self._alone.learn(interval.requests, names, interval.elapsed_ns)
         self._observed = Observed(totals, displayed.uses)
         self.is_too_costly = self._guard.is_exceeded(totals.now, totals.cost)
         return interval is not None

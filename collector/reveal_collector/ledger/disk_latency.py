@@ -9,9 +9,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-_ALONE = 0.8  # of the time in which requests are under way on a disk
+from reveal_collector.ledger.programs import DISKS
+
+_ALONE = 0.8  # of the requests on a disk: of their time, number and bytes
 _LEAST = 5  # requests
-_NEW = 0.2  # weight of the latest interval in the mean
+# A value that is too high hides what others take, one that is too low counts waits as taken by the
+# share of requests.  So the mean follows shorter times soon, and longer ones slowly.
+_SHORTER, _LONGER = 0.3, 0.05  # weights of the latest interval in the mean
+_MOST = 2.0  # times the mean: more is a stall
+_SHARED = DISKS - 1  # the index of all further disks
 
 
 class Requests(NamedTuple):
@@ -33,14 +39,18 @@ class AloneLatencies:
     def __init__(self) -> None:
         self._known: dict[tuple[str, int, int], float] = {}
 
-    def learn(self, requests: Mapping[str, Sequence[Requests]], names: Collection[str]) -> None:
-        """Add an interval; forget all subjects but these names."""
-        disks = [
-            sum(each.time_ns for each in column) for column in zip(*requests.values(), strict=True)
-        ]
+    def learn(
+        self,
+        requests: Mapping[str, Sequence[Requests]],
+        names: Collection[str],
+        elapsed_ns: int,
+    ) -> None:
+        """Add an interval of this length; forget all subjects but these names."""
+        columns = zip(*requests.values(), strict=True)
+        disks = [Requests(*map(sum, zip(*column, strict=True))) for column in columns]
         for name, row in requests.items():
-            for disk, each in enumerate(row):
-                if each.count >= _LEAST and each.time_ns >= _ALONE * disks[disk]:
+            for disk, (each, everybody) in enumerate(zip(row, disks, strict=True)):
+                if _is_alone(each, everybody) and each.time_ns <= each.count * elapsed_ns:
                     self._add((name, disk, each.size_class), each.time_ns / each.count)
         if len(self._known) > 2 * len(names):
             self._known = {key: mean for key, mean in self._known.items() if key[0] in names}
@@ -48,10 +58,17 @@ class AloneLatencies:
     def own_part(self, name: str, disk: int, requests: Requests) -> float:
         """Return which part of its time a subject's requests would take alone; 0 if unknown."""
         known = self._known.get((name, disk, requests.size_class))
-        if known is None or requests.time_ns <= 0:
+        if disk == _SHARED or known is None or requests.time_ns <= 0:
             return 0.0
         return min(1.0, known * requests.count / requests.time_ns)
 
     def _add(self, key: tuple[str, int, int], mean_ns: float) -> None:
         known = self._known.get(key, mean_ns)
-        self._known[key] = known + _NEW * (mean_ns - known)
+        weight = _LONGER if mean_ns > known else _SHORTER
+        self._known[key] = known + weight * (min(mean_ns, _MOST * known) - known)
+
+
+def _is_alone(requests: Requests, everybody: Requests) -> bool:
+    """Return whether hardly any requests, and hardly any bytes, on a disk are of others."""
+    pairs = zip(requests, everybody, strict=True)
+    return requests.count >= _LEAST and all(own >= _ALONE * every for own, every in pairs)

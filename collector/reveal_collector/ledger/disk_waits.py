@@ -16,14 +16,16 @@ class DiskUse:
     """The time in ns that requests were under way, by subject and disk.
 
     ``own_part`` returns which part of its time on a disk a subject's requests would take alone.
+    ``waits`` are the ns that the threads of a subject waited for storage.
     """
 
     def __init__(
         self,
         requests: Mapping[str, Sequence[int]],
         own_part: Callable[[str, int], float] = _unknown,
+        waits: Mapping[str, int] | None = None,
     ) -> None:
-        self._requests, self._own_part = requests, own_part
+        self._requests, self._own_part, self._waits = requests, own_part, waits or {}
         self._all = [sum(times) for times in zip(*requests.values(), strict=True)]
         self._shares: dict[str, dict[str, float]] = {}
 
@@ -32,7 +34,8 @@ class DiskUse:
 
         It waits for each disk in proportion to its own requests there.  Without requests of its
         own, as for a page that others read or write, it waits for all disks alike.  Of each wait
-        its own part is what its requests would take alone, at least its part of all requests.
+        its own part is what its requests would take alone, at least its part of all requests, and
+        no more than that where none of its own is under way, as before they are issued.
         """
         known = self._shares.get(victim)
         if known is None:
@@ -41,24 +44,27 @@ class DiskUse:
 
     def _computed(self, victim: str) -> dict[str, float]:
         own: Sequence[int] = self._requests.get(victim, ())
-        weights = own if sum(own) >= _LEAST_NS else self._all
+        is_own = sum(own) >= _LEAST_NS
+        weights = own if is_own else self._all
         total = sum(weights)
         if total < _LEAST_NS:
             return {victim: 1.0}
+        # the part of its waits in which requests of its own are under way
+        covered = min(1.0, total / max(self._waits.get(victim, 0), 1)) if is_own else 0.0
         result: dict[str, float] = {}
         for disk, weight in enumerate(weights):
             if weight > 0:
-                for name, part in self._parts(victim, disk).items():
+                for name, part in self._parts(victim, disk, covered).items():
                     result[name] = result.get(name, 0.0) + part * weight / total
         return result
 
-    def _parts(self, victim: str, disk: int) -> dict[str, float]:
+    def _parts(self, victim: str, disk: int, covered: float) -> dict[str, float]:
         """Return the parts of all subjects in a wait for one disk, which has requests."""
         times = {name: row[disk] for name, row in self._requests.items() if row[disk] > 0}
         own = times.pop(victim, 0)
         others = self._all[disk] - own
         own_part = own / self._all[disk]
-        if own > 0 and others > 0:
-            own_part = max(own_part, self._own_part(victim, disk))
+        if covered > 0.0 and others > 0:
+            own_part += covered * max(0.0, self._own_part(victim, disk) - own_part)
         parts = {name: (1.0 - own_part) * time / others for name, time in times.items()}
         return parts if own == 0 else {victim: own_part, **parts}

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import mmap
 import os
 import threading
 from collections.abc import Mapping
-from ctypes import Structure, byref, c_char_p, c_int32, c_int64, c_uint32, c_uint64, c_void_p
+from ctypes import (
+    Structure,
+    byref,
+    c_char,
+    c_char_p,
+    c_int32,
+    c_int64,
+    c_uint32,
+    c_uint64,
+    c_void_p,
+)
 from enum import IntEnum
 from typing import Any
 
@@ -15,6 +26,7 @@ SLOTS, BUSY, STATES, WAITS, DISKS = 256, 64, 16, 4, 8
 SLOT_OTHER, SLOT_KERNEL, SLOT_IDLE, SLOT_FIRST = range(4)
 KEY_BLKIO, KEY_GROUP, KEY_SESSION = 1 << 60, 2 << 60, 3 << 60
 UNNAMED = 1024
+WRAP, SECTOR_BYTES = 1 << 32, 512  # of the counts of requests
 
 
 class State(IntEnum):
@@ -68,7 +80,7 @@ class Totals(Structure):
         ("cpus", c_int64 * SLOTS),
         ("disks", c_int64 * DISKS * SLOTS),
         ("completed", c_int64 * DISKS * SLOTS),
-        ("completed_bytes", c_int64 * DISKS * SLOTS),
+        ("sectors", c_int64 * DISKS * SLOTS),
     )
     now: int
     switches: int
@@ -81,8 +93,8 @@ class Totals(Structure):
     waits: Any
     cpus: Any  # that each subject may use; 0 if none of its threads ran
     disks: Any  # requests under way by slot and disk, in the order of the first request
-    completed: Any  # requests by slot and disk
-    completed_bytes: Any
+    completed: Any  # requests by slot and disk, modulo ``WRAP``
+    sectors: Any  # of these, modulo ``WRAP``
 
 
 _SIGNATURES: Mapping[str, tuple[Any, ...]] = {
@@ -141,7 +153,9 @@ class Programs:
                 byref(self._handle), cpus, hierarchy, root, buffer, len(log)
             )
         )
-        self._copies = ctypes.create_string_buffer(cpus * self._call["reveal_ledger_cpu_bytes"]())
+        size = cpus * int(self._call["reveal_ledger_cpu_bytes"]())
+        # anonymous memory: only what the slots in use need becomes resident
+        self._copies = (c_char * size).from_buffer(mmap.mmap(-1, size))
         self._keys, self._ns = (c_uint64 * UNNAMED)(), (c_uint64 * UNNAMED)()
 
     def attach(self) -> None:

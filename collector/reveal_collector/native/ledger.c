@@ -15,7 +15,8 @@ struct ledger_totals {
     int64_t waits[LEDGER_SLOTS][LEDGER_WAITS];
     int64_t cpus[LEDGER_SLOTS]; /* that each subject may use; 0 if none of its threads ran */
     int64_t disks[LEDGER_SLOTS][LEDGER_DISKS]; /* ns, requests under way */
-    int64_t completed[LEDGER_SLOTS][LEDGER_DISKS], completed_bytes[LEDGER_SLOTS][LEDGER_DISKS];
+    int64_t completed[LEDGER_SLOTS][LEDGER_DISKS]; /* requests, modulo 2^32 */
+    int64_t sectors[LEDGER_SLOTS][LEDGER_DISKS];   /* of 512 bytes, modulo 2^32 */
 };
 
 struct reveal_ledger {
@@ -52,7 +53,7 @@ static void copy_used(struct ledger_cpu *to, const struct ledger_cpu *from,
     memcpy(to->requests, from->requests, slots * sizeof *to->requests);
     memcpy(to->requests_base, from->requests_base, slots * sizeof *to->requests_base);
     memcpy(to->completed, from->completed, slots * sizeof *to->completed);
-    memcpy(to->completed_bytes, from->completed_bytes, slots * sizeof *to->completed_bytes);
+    memcpy(to->sectors, from->sectors, slots * sizeof *to->sectors);
 }
 
 /* Copy a CPU's part while no change of it is under way; 0 if that never was. */
@@ -88,8 +89,11 @@ static void add(struct ledger_totals *sum, const struct ledger_cpu *cpu, int64_t
         for (int disk = 0; disk < LEDGER_DISKS; disk++) {
             disks[disk] = plus(disks[disk], cpu->requests_base[slot][disk],
                                cpu->requests[slot][disk], now);
-            sum->completed[slot][disk] += (int64_t)cpu->completed[slot][disk];
-            sum->completed_bytes[slot][disk] += (int64_t)cpu->completed_bytes[slot][disk];
+            /* modulo 2^32, so that it does not matter when a CPU's own number wraps */
+            sum->completed[slot][disk] =
+                (uint32_t)(sum->completed[slot][disk] + cpu->completed[slot][disk]);
+            sum->sectors[slot][disk] =
+                (uint32_t)(sum->sectors[slot][disk] + cpu->sectors[slot][disk]);
         }
         sum->threads[slot] += cpu->n[slot][L_ALIVE];
         for (int i = 0; i < LEDGER_WAITS; i++)

@@ -30,6 +30,7 @@ from reveal_contract.table_changes import TableChanges
 
 # Changes add up while pods come and go.  Beyond this share of the whole table, that is announced.
 _MAX_CHANGES = 0.25
+_LEAST_SECONDS = 20  # of a table: each status renews it, every five seconds
 _OWN_FIELDS = (SUBJECTS, CPU_SHARES)  # parts of the status with a field of their own
 
 
@@ -41,7 +42,8 @@ class NodeRecord:
         self._node = settings.node
         self._key = node_key(settings.profile, settings.node)
         # a table is not renewed after its last slice, which stays in the stream for a while
-        self._table_seconds = 2 * settings.stream_seconds + settings.buffer_seconds
+        seconds = 2 * settings.stream_seconds + settings.buffer_seconds
+        self._table_seconds = max(seconds, _LEAST_SECONDS)
         self._table: ChannelTable | None = None  # that Redis knows
         self._whole: ChannelTable | None = None  # announced last as a whole
         self._whole_bytes = 0  # of its announcement

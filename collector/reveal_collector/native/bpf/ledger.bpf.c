@@ -749,7 +749,7 @@ static __always_inline void count_request(struct ledger_cpu *c, __u32 owner, __s
     __sync_fetch_and_add(&c->requests_base[slot][disk], change > 0 ? -now : now);
     if (change < 0) {
         __sync_fetch_and_add(&c->completed[slot][disk], 1);
-        __sync_fetch_and_add(&c->completed_bytes[slot][disk], bytes);
+        __sync_fetch_and_add(&c->sectors[slot][disk], bytes >> 9);
     }
     end_atomic(c);
 }

@@ -59,7 +59,8 @@ struct ledger_cpu {
     ledger_u32 waits[LEDGER_SLOTS][LEDGER_WAITS]; /* all, from 1, 10 and 100 ms on */
     ledger_s32 requests[LEDGER_SLOTS][LEDGER_DISKS]; /* L_DISK by disk: `n` and `base` */
     ledger_s64 requests_base[LEDGER_SLOTS][LEDGER_DISKS];
-    ledger_u64 completed[LEDGER_SLOTS][LEDGER_DISKS], completed_bytes[LEDGER_SLOTS][LEDGER_DISKS];
+    ledger_u32 completed[LEDGER_SLOTS][LEDGER_DISKS]; /* requests, and their sectors of 512 bytes */
+    ledger_u32 sectors[LEDGER_SLOTS][LEDGER_DISKS];
 };
 
 /* The threads of a slot that run or wait, on all CPUs.  Each has a cache line of its own. */

@@ -46,7 +46,7 @@ class Announced:
 
     def execute(self, *, raise_on_error: bool) -> list[bytes | None]:
         replies, self._replies = self._replies, []
-        self.asked.append(len(replies) // 3)
+        self.asked.append(len(replies) // 2)
         return replies
 
 
@@ -62,7 +62,7 @@ def test_a_table_that_nobody_uses_is_forgotten_and_fetched_again(clock: FakeCloc
     first, second, third = (table.key for table in TABLES[:3])
 
     def fetch(key: bytes) -> Any:
-        assert not known.fetch(client, {key: "n1"})  # type: ignore[arg-type]
+        assert not known.fetch(client, {key: ["n1"]})  # type: ignore[arg-type]
         return known.get(key)
 
     assert fetch(first) and fetch(second)
@@ -89,10 +89,10 @@ def test_many_tables_are_fetched_in_portions_of_limited_time(
 
     monkeypatch.setattr(ChannelTable, "from_announcement", slow)
     keys = [table.key for table in TABLES]
-    assert known.fetch(client, dict.fromkeys(keys, "n1"))  # type: ignore[arg-type]
+    assert known.fetch(client, {key: ["n1"] for key in keys})  # type: ignore[arg-type]
     assert client.asked == [PORTION, PORTION]
     assert sum(known.get(key) is not None for key in keys) == 2 * PORTION
     missing = [key for key in keys if known.get(key) is None]
-    while known.fetch(client, dict.fromkeys(missing, "n1")):  # type: ignore[arg-type]
+    while known.fetch(client, {key: ["n1"] for key in missing}):  # type: ignore[arg-type]
         missing = [key for key in keys if known.get(key) is None]
     assert all(known.get(key) is not None for key in keys)

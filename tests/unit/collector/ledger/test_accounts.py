@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from reveal_collector.ledger.accounts import FIXED, KERNEL_METRICS, METRICS, Interval
-from reveal_collector.ledger.disk_latency import AloneLatencies
-from reveal_collector.ledger.programs import State, Totals
+from reveal_collector.ledger.disk_latency import AloneLatencies, Requests
+from reveal_collector.ledger.programs import SECTOR_BYTES, WRAP, State, Totals
 from reveal_collector.ledger.slots import Slot
 from reveal_contract import ledger
 from reveal_contract.ledger import adds_up
@@ -80,16 +80,23 @@ def test_waits_for_storage_are_split_by_whose_requests_are_under_way() -> None:
     }
 
 
+def test_counts_of_requests_may_wrap() -> None:
+    before = totals(SECOND, ended={(3, 0): (WRAP - 4, WRAP - 8)})
+    now = totals(2 * SECOND, {(3, State.DISK): 10}, ended={(3, 0): (6, 72)})
+    found = Interval(before, now, (JOB,), AloneLatencies())
+    assert found.requests["job"][0] == Requests(10, 10, 80 * SECTOR_BYTES)
+
+
 def test_a_wait_that_is_no_longer_than_alone_is_its_own() -> None:
     """Ten requests of 10 ms, each of which took 4 ms before the hog had nine of ten under way."""
-    alone, ended = AloneLatencies(), {(3, 0): (10, 40_960)}
+    alone, ended = AloneLatencies(), {(3, 0): (10, 80)}
     before = Interval(
         BEFORE,
         totals(2 * SECOND, {(3, State.IO): 1, (3, State.DISK): SECOND // 25}, ended=ended),
         (JOB, HOG),
         alone,
     )
-    alone.learn(before.requests, {"job", "hog"})
+    alone.learn(before.requests, {"job", "hog"}, SECOND)
     spent = {
         (3, State.IO): SECOND // 10, (3, State.DISK): SECOND // 10,
         (4, State.DISK): 9 * SECOND // 10,

@@ -45,6 +45,17 @@ def test_its_own_part_is_no_less_than_its_part_of_all_requests() -> None:
     assert use.shares("job") == pytest.approx({"job": 0.75, "hog": 0.25})
 
 
+def test_a_wait_without_requests_of_its_own_is_split_by_the_requests() -> None:
+    """They wait before they are issued, while others have all places of the disk's queue."""
+    use = DiskUse({"job": [20 * MS], "hog": [980 * MS]}, lambda *_: 1.0, {"job": 900 * MS})
+    assert use.shares("job")["job"] == pytest.approx(0.02 + 0.98 * 20 / 900)
+
+
+def test_hardly_any_requests_of_its_own_do_not_prove_what_it_waits_for() -> None:
+    use = DiskUse({"job": [60_000], "hog": [900 * MS]}, lambda *_: 1.0, {"job": 900 * MS})
+    assert use.shares("job")["job"] < 0.001
+
+
 @given(
     requests=st.dictionaries(st.sampled_from("abcd"), USES),
     part=st.floats(0.0, 1.0),
