@@ -21,16 +21,16 @@ _SHARED = DISKS - 1  # the index of all further disks
 
 
 class Requests(NamedTuple):
-    """What a subject did on a disk: ns that its requests were under way, those that ended."""
+    """What a subject did on a disk: ns that its requests were under way, how many ended, bytes."""
 
     time_ns: int = 0
-    count: int = 0
+    ended: int = 0
     bytes: int = 0
 
     @property
     def size_class(self) -> int:
         """The power of two above their mean size: large requests take longer than small ones."""
-        return (self.bytes // self.count).bit_length() if self.count > 0 else 0
+        return (self.bytes // self.ended).bit_length() if self.ended > 0 else 0
 
 
 class AloneLatencies:
@@ -50,8 +50,8 @@ class AloneLatencies:
         disks = [Requests(*map(sum, zip(*column, strict=True))) for column in columns]
         for name, row in requests.items():
             for disk, (each, everybody) in enumerate(zip(row, disks, strict=True)):
-                if _is_alone(each, everybody) and each.time_ns <= each.count * elapsed_ns:
-                    self._add((name, disk, each.size_class), each.time_ns / each.count)
+                if _is_alone(each, everybody) and each.time_ns <= each.ended * elapsed_ns:
+                    self._add((name, disk, each.size_class), each.time_ns / each.ended)
         if len(self._known) > 2 * len(names):
             self._known = {key: mean for key, mean in self._known.items() if key[0] in names}
 
@@ -60,7 +60,7 @@ class AloneLatencies:
         known = self._known.get((name, disk, requests.size_class))
         if disk == _SHARED or known is None or requests.time_ns <= 0:
             return 0.0
-        return min(1.0, known * requests.count / requests.time_ns)
+        return min(1.0, known * requests.ended / requests.time_ns)
 
     def _add(self, key: tuple[str, int, int], mean_ns: float) -> None:
         known = self._known.get(key, mean_ns)
@@ -71,4 +71,4 @@ class AloneLatencies:
 def _is_alone(requests: Requests, everybody: Requests) -> bool:
     """Return whether hardly any requests, and hardly any bytes, on a disk are of others."""
     pairs = zip(requests, everybody, strict=True)
-    return requests.count >= _LEAST and all(own >= _ALONE * every for own, every in pairs)
+    return requests.ended >= _LEAST and all(own >= _ALONE * every for own, every in pairs)
