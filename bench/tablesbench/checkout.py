@@ -107,7 +107,7 @@ class Announcements:
         if not data:
             [base] = self._bases.values()
             return base
-        if self._record is not None and b":changes:" in self._sent.key:
+        if self._record is not None and ":changes:" in self._sent.key:
             changes = self._changes.from_announcement(data)
             return changes.applied(self._bases[changes.base])
         compressed = hasattr(table_class, "from_announcement")
@@ -120,11 +120,11 @@ class _Connection:
     """Keeps the last announcement instead of sending it."""
 
     def __init__(self) -> None:
-        self.key, self.value = b"", b""
+        self.key, self.value = "", b""
 
     def call(self, command: tuple[Any, ...]) -> int:
         if command[0] == "SET":
-            self.key, self.value = str(command[1]).encode(), command[2]
+            self.key, self.value = command[1:3]
         return 1
 
     def transaction(self, commands: list[tuple[Any, ...]]) -> list[int]:

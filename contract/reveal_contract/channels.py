@@ -92,7 +92,7 @@ class ChannelTable:
             "fast": [announced_row(channel) for channel in self.fast],
             "slow": [announced_row(channel) for channel in self.slow],
         }
-        return json.dumps(rows, separators=(",", ":"), ensure_ascii=False).encode()
+        return canonical_json(rows)
 
     @classmethod
     def from_json(cls, data: bytes | str) -> ChannelTable:
@@ -111,6 +111,11 @@ class ChannelTable:
     def from_announcement(cls, data: bytes) -> ChannelTable:
         """Parse an announcement, also of an earlier version (JSON); raise ``TableError``."""
         return cls.from_json(data if data.startswith(b"{") else decompressed(data))
+
+
+def canonical_json(rows: dict[str, Any]) -> bytes:
+    """Return the JSON of an announcement: equal rows have equal bytes."""
+    return json.dumps(rows, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def decompressed(data: bytes) -> bytes:

@@ -7,9 +7,8 @@ needs at most two announcements, whatever happened between them.
 
 from __future__ import annotations
 
-import json
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -21,6 +20,7 @@ from reveal_contract.channels import (
     TableError,
     announced_object,
     announced_row,
+    canonical_json,
     channel_of_row,
     decompressed,
 )
@@ -64,8 +64,7 @@ class TableChanges:
             "fast": [_row(edit) for edit in self.fast],
             "slow": [_row(edit) for edit in self.slow],
         }
-        text = json.dumps(rows, separators=(",", ":"), ensure_ascii=False)
-        return zlib.compress(text.encode(), 1)
+        return zlib.compress(canonical_json(rows), 1)
 
     @classmethod
     def from_announcement(cls, data: bytes) -> TableChanges:
@@ -98,7 +97,7 @@ def _edited(base: tuple[Channel, ...], edits: Sequence[Edit]) -> tuple[Channel, 
     return tuple(chain.from_iterable(_taken(base, edit) for edit in edits))
 
 
-def _taken(base: tuple[Channel, ...], edit: Edit) -> Iterator[Channel] | Sequence[Channel]:
+def _taken(base: tuple[Channel, ...], edit: Edit) -> Sequence[Channel]:
     if isinstance(edit, Channel):
         return (edit,)
     first, end = edit

@@ -8,6 +8,9 @@
 
 #include <string.h>
 
+enum { LEVEL = 1, RARE = 2 };                /* kinds of channels; 0: a counter */
+enum { FAST_MISSING = 1, SLOW_MISSING = 2 }; /* flags of the header */
+
 /* Whether this is a level of the channel.  MISSING is below every lowest level. */
 static inline bool is_level(const struct reveal_bounds *bounds, int64_t now)
 {

@@ -7,9 +7,6 @@
 
 #define MISSING INT64_MIN
 
-enum { LEVEL = 1, RARE = 2 };              /* kinds of channels; 0: a counter */
-enum { FAST_MISSING = 1, SLOW_MISSING = 2 }; /* flags of the header */
-
 /* the levels that a channel can have, from `lowest` on, without `unknown` */
 struct reveal_bounds {
     int64_t lowest;  /* above MISSING */
