@@ -16,6 +16,7 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -176,24 +177,48 @@ def sweep(directory: Path | None = None) -> None:
 
 def kill_marked(name: str) -> None:
     """Kill every process of this user that was started for the ledger ``name``, and wait for it."""
+    marker = f"{MARK}={name}".encode()
     deadline = time.monotonic() + _PATIENCE_S
-    while (left := _marked(name)) and time.monotonic() < deadline:
-        for process in left:
-            with contextlib.suppress(OSError):
-                os.kill(process, signal.SIGKILL)
+    while time.monotonic() < deadline:
+        left = 0
+        for process in _own_processes():
+            with contextlib.suppress(OSError):  # it ended meanwhile
+                environment = environment_of(process)
+                if environment is not None and marker in environment:
+                    os.kill(int(process.name), signal.SIGKILL)
+                left += environment is None or marker in environment
+        if not left:
+            return
         time.sleep(_PAUSE_S)
 
 
-def _marked(name: str) -> list[int]:
-    marker, found = f"{MARK}={name}".encode(), []
+def _own_processes() -> Iterator[Path]:
+    """Yield ``/proc/PID`` of this user's processes; another user may use the same ledger name."""
     for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit() or int(entry.name) == os.getpid():
-            continue
-        with contextlib.suppress(OSError):  # another user may have a ledger of this name
-            own = entry.stat().st_uid == os.getuid()
-            if own and marker in (entry / "environ").read_bytes().split(b"\0"):
-                found.append(int(entry.name))
-    return found
+        with contextlib.suppress(OSError):  # it ended meanwhile
+            own = entry.name.isdigit() and entry.stat().st_uid == os.getuid()
+            if own and int(entry.name) != os.getpid():
+                yield entry
+
+
+def environment_of(process: Path) -> list[bytes] | None:
+    """Return the variables of a process, or None while it starts its program.
+
+    ``fork`` and ``exec`` return to the parent before the kernel shows the new environment and
+    command; until then both are empty.  Kernel threads and zombies have no program.
+    """
+    command = (process / "cmdline").read_bytes()
+    environment = (process / "environ").read_bytes()
+    if command or environment or not _has_program(process):
+        return environment.split(b"\0")
+    return None
+
+
+def _has_program(process: Path) -> bool:
+    try:
+        return bool((process / "exe").readlink().name)
+    except OSError:
+        return False
 
 
 def _detach_loops(image: str) -> None:

@@ -1,17 +1,28 @@
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from reveal_cli.faults.guard import guarded
-from reveal_cli.faults.ledger import MARK, Ledger, LedgerError, Undo, kill_marked, sweep
+from reveal_cli.faults.ledger import (
+    MARK,
+    Ledger,
+    LedgerError,
+    Undo,
+    environment_of,
+    kill_marked,
+    sweep,
+)
 
 
 def test_unwinds_newest_first_down_to_a_depth(tmp_path: Path) -> None:
@@ -118,16 +129,45 @@ def test_the_file_is_whole_after_each_step(tmp_path: Path) -> None:
 
 def test_marked_processes_are_found_and_killed() -> None:
     name = f"test-{os.getpid()}"
-    command = [sys.executable, "-c", "import time; print(flush=True); time.sleep(60)"]
-    with subprocess.Popen(
-        command, env={**os.environ, MARK: name}, stdout=subprocess.PIPE
-    ) as process:
-        assert process.stdout is not None
-        process.stdout.readline()
+    with _sleep({**os.environ, MARK: name}) as process:
         kill_marked(name + "-other")
         assert process.poll() is None
         kill_marked(name)
         assert process.wait(5) == -signal.SIGKILL
+
+
+@pytest.mark.parametrize(
+    ("command", "environment", "program", "expected"),
+    [
+        (b"sleep\x0060\x00", b"A=1\x00B=2\x00", True, [b"A=1", b"B=2", b""]),
+        (b"sleep\x0060\x00", b"", True, [b""]),
+        (b"", b"", True, None),
+        (b"", b"", False, [b""]),
+    ],
+    ids=["runs", "runs without environment", "starts", "kernel thread or zombie"],
+)
+def test_the_environment_is_unknown_while_a_program_starts(
+    tmp_path: Path,
+    command: bytes,
+    environment: bytes,
+    program: bool,
+    expected: list[bytes] | None,
+) -> None:
+    (tmp_path / "cmdline").write_bytes(command)
+    (tmp_path / "environ").write_bytes(environment)
+    if program:
+        (tmp_path / "exe").symlink_to("/usr/bin/sleep")
+    assert environment_of(tmp_path) == expected
+
+
+@contextlib.contextmanager
+def _sleep(environment: dict[str, str], **options: Any) -> Iterator[subprocess.Popen[bytes]]:
+    command = [shutil.which("sleep") or "sleep", "60"]
+    with subprocess.Popen(command, env=environment, **options) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 _GUARDED = """
@@ -159,15 +199,9 @@ def test_a_run_that_ends_ends_its_guard(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can start a process of another user")
 def test_processes_of_another_user_are_left_alone() -> None:
-    name = f"test-owner-{os.getpid()}"
-    environment = {**os.environ, MARK: name}
-    command = [shutil.which("sleep") or "sleep", "60"]
-    other = subprocess.Popen(command, env=environment, user=65534, group=65534, extra_groups=[])
-    own = subprocess.Popen(command, env=environment)
-    try:
-        kill_marked(name)
+    environment = {**os.environ, MARK: f"test-owner-{os.getpid()}"}
+    nobody: dict[str, Any] = {"user": 65534, "group": 65534, "extra_groups": []}
+    with _sleep(environment, **nobody) as other, _sleep(environment) as own:
+        kill_marked(f"test-owner-{os.getpid()}")
         assert own.wait(timeout=5) == -signal.SIGKILL
         assert other.poll() is None
-    finally:
-        other.kill()
-        other.wait()
