@@ -38,7 +38,7 @@ class Account:
     @property
     def waited(self) -> float:
         """The share in which it did not run, its own waits included."""
-        return 1 - self.parts[ledger.RUN] if self.parts else 0.0
+        return 1 - self.parts[ledger.RUN] + self.parts[ledger.STOLEN] if self.parts else 0.0
 
 
 class RecordedLedger:
@@ -80,5 +80,7 @@ def _account(totals: Totals, subject: str, refused: int) -> Account:
     for metric in ledger.PAIRS:
         for name, time in totals.taken[metric].get(subject, {}).items():
             culprits[name] = culprits.get(name, 0.0) + time / desired
-    parts = {part: totals.time(subject, part) / desired for part in ledger.DESIRED}
+    parts = {
+        part: totals.time(subject, part) / desired for part in (*ledger.DESIRED, ledger.STOLEN)
+    }
     return Account(totals.seconds, refused, parts, culprits, total / existed - 1)

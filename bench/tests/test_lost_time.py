@@ -171,7 +171,7 @@ class TestVerdicts:
 class TestTotals:
     def result(self, lost: float, error: float, found: Verdict) -> CaseResult:
         def around(share: float, accounted: float) -> Around:
-            parts = dict.fromkeys(ledger.DESIRED, 0.0)
+            parts = dict.fromkeys((*ledger.DESIRED, ledger.STOLEN), 0.0)
             parts |= {ledger.RUN: 1 - accounted, ledger.WAIT_OTHERS: accounted}
             return Around(share, Account(10, 0, parts), Work(10, 1.0, 1 - share))
 

@@ -30,6 +30,7 @@ WAIT_IDLE = "ledger.wait_idle"
 THROTTLED = "ledger.throttled"
 IO_OTHERS, IO_OWN = "ledger.io_others", "ledger.io_own"
 MEMORY, IRQ = "ledger.memory", "ledger.irq"
+STOLEN = "ledger.stolen"  # derived: the part of RUN in which the hypervisor ran another machine
 LOCKED, KILLABLE = "ledger.locked", "ledger.killable"
 STOPPED, SLEEP = "ledger.stopped", "ledger.sleep"
 THREAD_TIME = "ledger.thread_time"
@@ -42,7 +43,7 @@ DESIRED = (
 )  # fmt: skip
 PARTS = (*DESIRED, KILLABLE, SLEEP)
 # Lost to others or to limits; WAIT_SELF, WAIT_IDLE and IO_OWN explain and are never a fault.
-LOST = (WAIT_OTHERS, THROTTLED, IO_OTHERS, MEMORY, IRQ, STOPPED)
+LOST = (WAIT_OTHERS, THROTTLED, IO_OTHERS, MEMORY, IRQ, STOPPED, STOLEN)
 
 LOST_CPU, LOST_DISK = "ledger.lost_cpu", "ledger.lost_disk"
 TAKEN_CPU, TAKEN_DISK = "ledger.taken_cpu", "ledger.taken_disk"  # derived, by culprit

@@ -49,7 +49,7 @@ _FEATURE = (
     " (over CPUs) or sum_values (over subjects); without it any of them but mean_change"
 )
 _INSTANCE = "only this instance; * and ? are wildcards (eth*, NET_RX)"
-_LOST_PARTS = ("", ledger.THROTTLED, ledger.MEMORY, ledger.IRQ)
+_LOST_PARTS = ("", ledger.THROTTLED, ledger.MEMORY, ledger.IRQ, ledger.STOLEN)
 _METRIC = "a metric of the catalogue (`reveal catalog`)"
 _WHY = "the reason, in one sentence"
 

@@ -11,13 +11,16 @@ import numpy as np
 from reveal_analyzer.arrays import Bools, Floats, Indices
 from reveal_analyzer.derive.channel_index import indices_by_metric
 from reveal_analyzer.derive.deriver import Second
+from reveal_analyzer.ledger.stolen import cpu_channels, stolen_share
 from reveal_contract import ledger
 from reveal_contract.channels import Channel
 from reveal_contract.ledger import Pair, Tier
 
-# what of a subject's time is read, in this order
-COLUMNS = (*ledger.PARTS, ledger.THREAD_TIME)
+# what of a subject's time is read, in this order, and what is derived from it
+_READ = (*ledger.PARTS, ledger.THREAD_TIME)
+COLUMNS = (*_READ, ledger.STOLEN)
 _PARTS = len(ledger.PARTS)
+_RUN, _STOLEN = COLUMNS.index(ledger.RUN), COLUMNS.index(ledger.STOLEN)
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,15 +40,17 @@ class PairLayout:
 
 @dataclass(frozen=True, eq=False)
 class LedgerLayout:
-    """Where the ledger is in a channel table: ``channels`` (subjects, ``COLUMNS``).
+    """Where the ledger is in a channel table: ``channels`` (subjects, columns that are read).
 
-    ``tier`` is the channel of what the ledger is read from, if there is one.
+    ``tier`` is the channel of what the ledger is read from, if there is one; ``cpu`` are those of
+    the CPU time of the host (``cpu_channels``).
     """
 
     subjects: tuple[str, ...]
     channels: Indices
     pairs: Mapping[str, PairLayout]
-    tier: int | None = None
+    tier: int | None
+    cpu: Indices
 
     @classmethod
     def of(cls, channels: Sequence[Channel]) -> LedgerLayout | None:
@@ -53,7 +58,7 @@ class LedgerLayout:
         by_metric = indices_by_metric(channels)
         found = [
             {channels[index].instance: index for index in by_metric.get(metric, ())}
-            for metric in COLUMNS
+            for metric in _READ
         ]
         subjects = tuple(name for name in found[0] if all(name in each for each in found))
         if not subjects:
@@ -67,12 +72,19 @@ class LedgerLayout:
                 for metric in ledger.PAIRS
             },
             next(iter(by_metric.get(ledger.TIER, ())), None),
+            cpu_channels(channels, by_metric),
         )
 
     def tier_of(self, channels: Floats) -> Tier:
         """Return what the ledger of a second is read from; the best where that is not known."""
         value = Tier.BPF if self.tier is None else channels[self.tier]
         return Tier(int(value)) if value in set(Tier) else Tier.BPF
+
+    def stolen_share(self, channels: Floats) -> float:
+        """Return the share of run time that was stolen; only the clocks of BPF contain it."""
+        if not self.cpu.size or self.tier_of(channels) is not Tier.BPF:
+            return 0.0
+        return stolen_share(channels[self.cpu])
 
 
 class Accounts(NamedTuple):
@@ -104,9 +116,11 @@ class AccountReader:
         layout = self._layout
         if layout is None:
             return None
-        times = second.channels[layout.channels]
+        times = np.zeros((len(layout.subjects), len(COLUMNS)))
+        times[:, : len(_READ)] = second.channels[layout.channels]
         valid = _adds_up(times)
         times[~valid] = 0.0
+        times[:, _STOLEN] = times[:, _RUN] * layout.stolen_share(second.channels)
         taken = {
             metric: np.where(valid[of.victims], np.nan_to_num(second.channels[of.channels]), 0.0)
             for metric, of in layout.pairs.items()

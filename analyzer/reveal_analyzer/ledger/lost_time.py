@@ -23,6 +23,7 @@ _REASONS = {
     ledger.MEMORY: "waiting for memory",
     ledger.IRQ: "interrupted",
     ledger.STOPPED: "stopped",
+    ledger.STOLEN: "stolen by the hypervisor",
 }
 # the same in a word, for columns, labels and JSON
 REASONS = {
@@ -32,6 +33,7 @@ REASONS = {
     ledger.MEMORY: "memory",
     ledger.IRQ: "interrupts",
     ledger.STOPPED: "stopped",
+    ledger.STOLEN: "hypervisor",
 }
 _PAIR_OF = {ledger.WAIT_OTHERS: ledger.LOST_CPU, ledger.IO_OTHERS: ledger.LOST_DISK}
 

@@ -7,7 +7,9 @@ import pytest
 from reveal_analyzer.derive.deriver import Deriver
 from reveal_analyzer.ledger.accounts import COLUMNS, AccountReader, Accounts
 from reveal_contract import ledger
-from reveal_contract.ledger import Pair
+from reveal_contract.channels import Channel, ChannelTable
+from reveal_contract.ledger import Pair, Tier
+from reveal_contract.metric import Kind, Lane
 from support.ledger_node import Times, ledger_node, ledger_values
 from support.synthetic_node import Node
 
@@ -51,6 +53,30 @@ def test_what_was_not_read_is_refused() -> None:
     found = AccountReader().read(Deriver().second(message, node.table))
     assert found is not None
     assert found.valid.tolist() == [False, True]
+
+
+def test_what_the_hypervisor_took_is_a_part_of_the_run_time() -> None:
+    values = ledger_values({JOB: Times(run=0.6, cpu={HOG: 0.3}), HOG: Times(run=1.0)})
+    used = {"cpu.user": 110.0, "cpu.system": 30.0, "cpu.idle": 20.0, "cpu.steal": 40.0}
+    share = 0.4 / 1.8
+    found = accounts(_with_cpu_times(ledger_node(JOB, HOG)), values | used)
+    assert found is not None
+    assert found.times[:, COLUMNS.index(ledger.STOLEN)] == pytest.approx([6e8 * share, 1e9 * share])
+    assert found.times[:, COLUMNS.index(ledger.RUN)] == pytest.approx([6e8, 1e9])
+
+
+@pytest.mark.parametrize("tier", [Tier.SCHEDSTAT, Tier.TASKSTATS])
+def test_other_clocks_than_those_of_bpf_stand_still_meanwhile(tier: Tier) -> None:
+    node = _with_cpu_times(ledger_node(JOB), Channel(ledger.TIER, "", Kind.STATE, 1.0, Lane.SLOW))
+    values = ledger_values({JOB: Times(run=0.6)}) | {"cpu.steal": 40.0, ledger.TIER: float(tier)}
+    found = accounts(node, values)
+    assert found is not None
+    assert not found.times[:, COLUMNS.index(ledger.STOLEN)].any()
+
+
+def _with_cpu_times(node: Node, *slow: Channel) -> Node:
+    added = [Channel(name, "", Kind.COUNTER, 1e7) for name in ("cpu.system", "cpu.steal")]
+    return Node(ChannelTable((*node.table.fast, *added), (*node.table.slow, *slow)))
 
 
 def test_a_node_without_a_ledger_has_no_accounts() -> None:
