@@ -119,6 +119,32 @@ def is_symptom_of(
     return choice.has_only_symptoms(rules, _evidence_of(record), cause)
 
 
+def has_other_culprit(
+    record: EpisodeRecord, cause: Cause, history: SubjectHistory, seconds: Sequence[int]
+) -> bool:
+    """Return whether in these active seconds the culprit is back and somebody else is one."""
+    episode, subjects = record.episode, record.subjects
+    if subjects is None or not subjects.named.first:
+        return False
+    present = (
+        match.rule
+        for name, match in episode.matches.items()
+        if episode.present_ns.get(name, 0) >= seconds[0]
+    )
+    rules = [rule for rule in (*present, cause.rule) if rule and rule.subjects]
+    queries = (replace(_query(rule, episode), others=record.others) for rule in rules)
+    return any(
+        found is not None and _program(found.first) != _program(subjects.named.first)
+        for query in queries
+        if (found := subjects.successor(history, query, seconds))
+    )
+
+
+def _program(name: str) -> str:
+    """Return the name of a subject without its process: a program that starts again is the same."""
+    return name.rpartition("[")[0] if name.endswith("]") else name
+
+
 def _evidence_columns(record: EpisodeRecord, rule: HypothesisRule | None) -> list[int]:
     episode = record.episode
     return evidence_columns(record.trace, rule, episode.matches, episode.subsystems)

@@ -28,6 +28,7 @@ from reveal_contract.time_units import NS_PER_SECOND
 MOVED = 1.0  # weighted excess in spreads from which a column belongs to the harm of a case
 LONGEST_S = 24 * 3600
 GROWS_S = 5  # after the opening: what moves until then belongs to the case
+PAUSE_S = 3  # of calm, after which what is active again may be another fault
 SYMPTOM_DELAY_S = 15  # from the beginning of a cause to that of its last symptom
 SYMPTOM_ABSENT_S = 15  # after which a signature is no symptom of this case any more
 Methods = tuple[Method, ...]
@@ -80,6 +81,12 @@ class Case:
         """Names of the rules whose signatures keep it active."""
         return {key.rule for key in self.keys}
 
+    @property
+    def is_measured(self) -> bool:
+        """Whether the ledger measures its cause."""
+        matches = self.episode.matches
+        return any(name in matches and matches[name].rule.is_measured for name in self.rules)
+
     def age_s(self, now_ns: int) -> int:
         """Return the seconds since it opened."""
         return (now_ns - self.episode.opened_ns) // NS_PER_SECOND
@@ -105,7 +112,7 @@ class Case:
         )
         if self.present:
             return Observation.ACTIVE, above
-        if self._is_measured:  # what else moves is not what the ledger has measured
+        if self.is_measured:  # what else moves is not what the ledger has measured
             return Observation.CALM if verdict.has_ledger else Observation.UNOBSERVED, {}
         if above:
             return Observation.ACTIVE, above
@@ -164,6 +171,21 @@ class Case:
             self._own = plan, mask if rules else np.ones(len(plan.columns), np.bool_)
         return self._own[1]
 
+    def since_return(self) -> list[int]:
+        """Return its active seconds since it was calm for a while; none if it never was."""
+        seconds = list(self.active)
+        for k in range(len(seconds) - 1, 0, -1):
+            if seconds[k] - seconds[k - 1] > PAUSE_S * NS_PER_SECOND:
+                return seconds[k:]
+        return []
+
+    def end_before_return(self) -> None:
+        """End it with the last active second before it was calm for a while."""
+        for _ in self.since_return():
+            self.active.pop()
+        self.episode.last_ns = self.active[-1] + NS_PER_SECOND
+        self.lifecycle = self.lifecycle.ended()
+
     def is_young(self, now_ns: int) -> bool:
         """Return whether what moves now belongs to this case."""
         return self.age_s(now_ns) <= GROWS_S
@@ -186,7 +208,7 @@ class Case:
 
     def see(self, verdict: SecondVerdict, present: Present) -> None:
         """Note which of its signatures are present, and which hold."""
-        if self._is_measured:
+        if self.is_measured:
             self._prefer_measured()
         self.present = any(key in present for key in self.keys)
         sustained = {match.key for match in verdict.sustained}
@@ -197,12 +219,6 @@ class Case:
                     self.episode.add_matches([match])
         # when it comes back later, it may have another cause
         self.explained -= {key for key in self.explained if self._is_gone(key, verdict.start_ns)}
-
-    @property
-    def _is_measured(self) -> bool:
-        """Whether the ledger measures its cause."""
-        matches = self.episode.matches
-        return any(name in matches and matches[name].rule.is_measured for name in self.rules)
 
     def _prefer_measured(self) -> None:
         """Keep as its own only what the ledger measures of what that explains."""

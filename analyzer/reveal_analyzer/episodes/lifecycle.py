@@ -77,6 +77,10 @@ class Lifecycle:
             return Lifecycle(Phase.CLOSED, calm_s, resolution=resolution)
         return Lifecycle(Phase.CALM, calm_s)
 
+    def ended(self) -> Lifecycle:
+        """Return the state of a case whose end is known otherwise."""
+        return Lifecycle(Phase.CLOSED, resolution=Resolution.ENDED)
+
     def after_gap(self, seconds: int, settings: LifecycleSettings) -> Lifecycle:
         """Return the state after seconds in which nothing of the case was read."""
         if self.is_closed or seconds <= 0:

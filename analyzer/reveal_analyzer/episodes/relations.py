@@ -22,6 +22,7 @@ from reveal_contract.finding import Confidence, Pod, Subject
 from reveal_contract.metric import Subsystem
 from reveal_contract.time_units import NS_PER_SECOND
 
+_DECIDED_S = 4  # active seconds after a pause that say whose they are
 _CAUSE_DELAY_S = 15  # from the first symptom to the signature of the cause
 
 
@@ -117,6 +118,17 @@ class Relations:
     def is_culprit_back(self, case: Case) -> bool:
         """Return whether the culprit of a case has long been back at its level from before."""
         return case.subjects is not None and case.subjects.is_culprit_back(self._history)
+
+    def is_replaced(self, case: Case) -> bool:
+        """Return whether a case that was calm is active again by another culprit.
+
+        That is decided once, when it has been active again for some seconds.
+        """
+        since = case.since_return()
+        if not case.is_active or case.is_measured or len(since) != _DECIDED_S:
+            return False
+        view = self._view(case)
+        return attribution.has_other_culprit(view.record, view.found.cause, self._history, since)
 
     def _view(self, case: Case) -> _View:
         record = self._record(case)

@@ -154,6 +154,8 @@ class CaseTracker:
             self._observe(case, recent, present)
             if case.episode.reported_state != before:
                 changes.append((FindingChange.CHANGED, case))
+        for case in filter(self._relations.is_replaced, self.open):
+            case.end_before_return()
         ended = self._close()
         over = {id(case) for _, case in ended}
         return [(change, case) for change, case in changes if id(case) not in over] + ended

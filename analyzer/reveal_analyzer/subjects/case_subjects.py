@@ -85,6 +85,21 @@ class CaseSubjects:
         comparison = history.comparison([self.named.metric], self.reference, recent)
         return comparison is not None and self._is_back(comparison)
 
+    def successor(
+        self, history: SubjectHistory, query: CulpritQuery, seconds: Sequence[int]
+    ) -> NamedSubjects | None:
+        """Return the culprits of these seconds if the foremost one is back by then, else None.
+
+        None of another case succeeds, and nobody where no culprit is known.
+        """
+        metrics = {*query.searched, self.named.metric} - {""}
+        comparison = history.comparison(metrics, self.reference, seconds, self.onset)
+        if comparison is None or not self._is_back(comparison):
+            return None
+        answer = find_culprits(query, comparison)
+        others = {self._first_now(comparison), *query.others}
+        return answer if answer.first and answer.first not in others else None
+
     def save(self) -> dict[str, StateValue]:
         """Return it as a state tree."""
         return {
@@ -131,15 +146,10 @@ class CaseSubjects:
 
     def _replace(self, history: SubjectHistory, query: CulpritQuery, active: Sequence[int]) -> bool:
         """Name another culprit if the one named so far is back, and say so in a note."""
-        metrics = {*query.searched, self.named.metric}
-        latest = list(active)[-_RECENT_S:]
-        recent = history.comparison(metrics, self.reference, latest, self.onset)
-        if recent is None or not self._is_back(recent):
+        answer = self.successor(history, query, list(active)[-_RECENT_S:])
+        if answer is None:
             return False
-        answer = find_culprits(query, recent)
-        if not answer.first or answer.first in {self._first_now(recent), *query.others}:
-            return False
-        time = datetime.fromtimestamp(recent.active.last_ns // NS_PER_SECOND, UTC)
+        time = datetime.fromtimestamp(active[-1] // NS_PER_SECOND, UTC)
         note = (
             f"at {time:%H:%M:%S}Z {self.named.first} is back at its level from before,"
             f" and {answer.first} is not"

@@ -21,7 +21,7 @@ from reveal_contract.finding import FindingChange, FindingUpdate, Method
 from reveal_contract.metric import Kind, Subsystem
 from reveal_contract.subjects import Identity, SubjectKind
 from reveal_contract.time_units import NS_PER_SECOND
-from support.subject_timeline import CPU, SubjectTimeline, cpus, ns, pod
+from support.subject_timeline import CPU, USAGE, SubjectTimeline, cpus, ns, pod
 
 RULES = {rule.name: rule for rule in load()}
 
@@ -191,10 +191,13 @@ def test_a_disk_that_disappears_during_its_fault_leaves_claim_and_evidence() -> 
 
 
 class Storm:
-    """A node with a job of 2 CPUs; while ``hog`` uses 4 more there is a storm of task switches."""
+    """A node with a job of 2 CPUs; while ``hog`` uses 4 more there is a storm of task switches.
+
+    Another pod may be its ``cause`` instead.
+    """
 
     def __init__(self) -> None:
-        self.node = SubjectTimeline(pod("trainer"), pod("hog"))
+        self.node = SubjectTimeline(pod("trainer"), pod("hog"), pod("other"))
         channel = Channel("cpu.context_switches", "", Kind.COUNTER)
         self.plan = column_plan(ChannelTable((channel,), ()))
         rule = RULES["ContextSwitchStorm"]
@@ -204,16 +207,21 @@ class Storm:
         self.tracker = FindingTracker("n1", list(RULES.values()), self.node.history, lambda: ())
         self.play(100, storm=False)
 
-    def play(self, seconds: int, *, storm: bool, read: bool = True) -> list[FindingUpdate]:
+    def play(
+        self, seconds: int, *, storm: bool, read: bool = True, cause: str = "hog"
+    ) -> list[FindingUpdate]:
         """Return the updates of some seconds; without ``read`` the hog has no counters."""
         hog = 4.0 * storm
-        used = {"trainer": 2.0, "hog": hog if read else float("nan")}
+        used = {"trainer": 2.0, "hog": 0.0, "other": 0.0, cause: hog if read else float("nan")}
         matches = [self.match] * storm
         width = len(self.plan.columns)
         values, still = 9e4 * storm * np.array(self.switches), np.zeros((2, width))
         updates = []
         for _ in range(seconds):
-            self.node.play(1, cpus(**used) | {("cpu.run_time", ""): (2.0 + hog) * CPU})
+            counters = cpus(**used)
+            if "[" in cause:  # a group of processes instead of a pod
+                counters[USAGE, cause] = counters.pop((USAGE, f"ml/{cause}"))
+            self.node.play(1, counters | {("cpu.run_time", ""): (2.0 + hog) * CPU})
             start_ns = ns(self.node.now - 1)
             observed = ObservedSecond(start_ns, self.plan, values, still, still[0], still[0])
             updates += self.tracker.update(SecondVerdict(start_ns, {}, matches, matches), observed)
@@ -244,3 +252,46 @@ def test_a_fault_that_lasted_is_no_reference_of_the_next_finding() -> None:
     storm.play(15, storm=False)
     again = storm.play(8, storm=True)
     assert again[-1].finding.claim.endswith(" (ml/hog)")
+
+
+def test_another_culprit_after_a_pause_is_another_finding() -> None:
+    storm = Storm()
+    storm.play(20, storm=True)
+    end_ns = ns(storm.node.now)
+    storm.play(6, storm=False)
+    resolved, opened = storm.play(4, storm=True, cause="other")
+    assert resolved.change is FindingChange.RESOLVED
+    assert (resolved.finding.claim[-8:], resolved.finding.last_observed_ns) == ("(ml/hog)", end_ns)
+    assert opened.change is FindingChange.OPENED
+    assert opened.finding.claim.endswith(" (ml/other)")
+    assert opened.finding.first_observed_ns == end_ns + 6 * NS_PER_SECOND
+
+
+def test_the_same_culprit_after_a_pause_continues_its_finding() -> None:
+    storm = Storm()
+    (opened,) = storm.play(1, storm=True)
+    for _ in range(5):
+        storm.play(12, storm=True)
+        storm.play(6, storm=False)
+    updates = storm.play(12, storm=True)
+    assert {update.change for update in updates} <= {FindingChange.CHANGED}
+    assert storm.tracker.any_open
+    assert {update.finding.id for update in storm.tracker.finish()} == {opened.finding.id}
+
+
+def test_a_program_that_starts_again_after_a_pause_is_the_same_culprit() -> None:
+    storm = Storm()
+    (opened,) = storm.play(1, storm=True, cause="pgrp:stress[11]")
+    storm.play(12, storm=True, cause="pgrp:stress[11]")
+    storm.play(6, storm=False, cause="pgrp:stress[11]")
+    storm.play(10, storm=True, cause="pgrp:stress[12]")
+    assert {update.finding.id for update in storm.tracker.finish()} == {opened.finding.id}
+
+
+def test_another_culprit_without_a_pause_continues_the_finding() -> None:
+    storm = Storm()
+    (opened,) = storm.play(1, storm=True)
+    storm.play(20, storm=True)
+    storm.play(2, storm=False)
+    storm.play(10, storm=True, cause="other")
+    assert {update.finding.id for update in storm.tracker.finish()} == {opened.finding.id}
