@@ -130,7 +130,7 @@ _CAUSES: dict[str, tuple[str, ...]] = {
     "ctxt_storm": (*_TAKEN, "ContextSwitchStorm"),
     "fork_storm": (*_TAKEN, "ForkStorm"),
     "page_faults": (*_TAKEN, "PageFaultStorm"),
-    "compaction": (*_TAKEN, "CompactionStalls"),
+    "compaction": (*_TAKEN, "CompactionStalls", "MemoryCompaction"),
     "quota_half": ("CPUQuotaThrottling",),
     "stalled": ("StalledSubject",),
     "read_burst": _DISK,

@@ -167,9 +167,18 @@ def _culprits(record: EpisodeRecord, cause: Cause, history: SubjectHistory) -> N
         if record.losses:
             record.subjects.named = record.losses.culprits(history, record.episode.last_ns)
         return record.subjects.named
-    query = _query(rule, record.episode) if rule else CulpritQuery((), cause.subsystem)
+    if rule is None:
+        query = CulpritQuery((), cause.subsystem, fall_counts=_fell(record))
+    else:
+        query = _query(rule, record.episode)
     query = replace(query, others=record.others)
     return record.subjects.culprits(history, query, record.active)
+
+
+def _fell(record: EpisodeRecord) -> bool:
+    """Return whether the foremost evidence fell: who does less causes no more of anything."""
+    columns = _evidence_columns(record, None)
+    return bool(columns) and evidence(record.trace, columns[0]).direction == "down"
 
 
 def _query(rule: HypothesisRule, episode: Episode) -> CulpritQuery:

@@ -42,6 +42,7 @@ _DEFAULT_METRICS = {
     Subsystem.MEMORY: (
         "memory.subject.oom_kills", "memory.subject.limit_hits", "memory.subject.refaults",
         "memory.subject.scanned", "memory.subject.usage", "memory.subject.page_faults",
+        "cpu.subject.usage",
     ),
     Subsystem.STORAGE: (
         "storage.subject.pressure", "storage.subject.read_bytes", "storage.subject.write_bytes",
@@ -62,6 +63,7 @@ class CulpritQuery:
 
     ``metrics`` are the metrics that a hypothesis points to; if empty, the default metrics of the
     subsystem are used.  ``fell`` asks for the subjects that lost instead of those that grew.  In
+    ``fall_counts`` names those that fell if nobody else explains a fault without a known cause.  In
     ``levels`` the level itself is the fault, whatever it was before.  ``instance`` restricts the
     search to one subject, if it names one.  ``others`` are the culprits of other open cases, none
     of which succeeds the culprit of this one.
@@ -70,6 +72,7 @@ class CulpritQuery:
     metrics: Sequence[str]
     subsystem: Subsystem
     fell: bool = False
+    fall_counts: bool = True
     levels: frozenset[str] = frozenset()
     instance: str = ""
     others: frozenset[str] = frozenset()
@@ -109,7 +112,8 @@ def find_culprits(
     if query.fell:
         return search.fallen(Confidence.MEASURED) or search.nobody()
     # what ended may change a node, but it is no cause of a known fault
-    fallen = None if query.metrics else search.fallen(Confidence.INFERRED)
+    may_count = query.fall_counts and not query.metrics
+    fallen = search.fallen(Confidence.INFERRED) if may_count else None
     return search.grown() or search.harmful_now() or fallen or search.nobody()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from reveal_analyzer.derive.columns import Column, column_plan
 from reveal_analyzer.episodes import attribution
@@ -17,6 +18,7 @@ from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.finding import Finding, State, finding_id
 from reveal_contract.metric import Kind, Subsystem
 from reveal_contract.time_units import NS_PER_SECOND
+from support.subject_timeline import SubjectTimeline, cpus, ns, pod
 
 RULES = {rule.name: rule for rule in load()}
 SWAPPING = (
@@ -93,3 +95,21 @@ def test_a_signature_alone_is_its_own_cause() -> None:
     assert finding.subsystem is Subsystem.CPU
     assert finding.notes == ("learned under load",)
     assert finding.claim.startswith("10 k interrupts a second")
+
+
+@pytest.mark.parametrize(("baseline", "named"), [(2e4, "ml/gone"), (0.0, "")])
+def test_who_does_less_is_named_only_where_the_evidence_fell(baseline: float, named: str) -> None:
+    node = SubjectTimeline(pod("trainer"), pod("gone"))
+    node.play(60, cpus(trainer=1.0, gone=3.0))
+    node.play(12, cpus(trainer=1.0, gone=0.0))
+    weight = np.array([20.0 * (c.metric.name in OTHER) for c in PLAN.columns])
+    zeros, values = np.zeros(weight.size), 1e4 * (weight > 0)
+    excess, before = np.stack([zeros, weight]), np.full(weight.size, baseline)
+    trace, active = Trace(), [ns(second) for second in range(60, 72)]
+    for start_ns in active:
+        trace.add(ObservedSecond(start_ns, PLAN, values, excess, weight, before))
+    record = EpisodeRecord(
+        "n1", Episode(ns(60), ns(72), Subsystem.CPU, [Subsystem.CPU]), trace, (), State.OPEN,
+        subjects=node.case(60), active=active,
+    )  # fmt: skip
+    assert attribution.attribute(record, [], node.history).culprits.first == named

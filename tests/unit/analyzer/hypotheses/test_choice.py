@@ -322,3 +322,13 @@ def test_duplicates_of_the_host_do_not_contradict_losses_of_its_pods() -> None:
     builder.moved("network.tcp.retransmitted", 72.0)
     cause = choose(RULES, builder.episode(Subsystem.NETWORK, ["PacketLoss"]))
     assert cause.rule is BY_NAME["PacketLoss"]
+
+
+def test_compaction_without_stalled_tasks_is_a_cause_of_its_own() -> None:
+    moved = EvidenceBuilder().moved("memory.vm.compact_migrate_scanned", 2e8)
+    moved.moved("memory.vm.compact_isolated", 7e4).moved("cpu.steal", 2e8)
+    found = choose(RULES, moved.episode(Subsystem.MEMORY))
+    assert found.rule is BY_NAME["MemoryCompaction"]
+    stalls = [item for item in BY_NAME["CompactionStalls"].expects if not item.optional]
+    found = choose(RULES, moved.met(stalls).episode(Subsystem.MEMORY))
+    assert found.rule is BY_NAME["CompactionStalls"]
