@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-# device-mapper (LVM, dm-crypt, multipath), software RAID, bcache, DRBD
-_UPPER = re.compile(r"(dm-\d+|md(\d+|_.+)|bcache\d+|drbd\d+)\Z")
+# device-mapper (LVM, dm-crypt, multipath), software RAID, bcache, DRBD, files as disks, ZFS volumes
+_UPPER = re.compile(r"(dm-\d+|md(\d+|[_/].+)|bcache\d+|drbd\d+|loop\d+|zd\d+)\Z")
 # The paths nvme0c1n1 and nvme0c2n1 belong to the disk nvme0n1.  Older kernels count the I/O in the
 # paths only.
 _NVME_PATH = re.compile(r"(nvme\d+)c\d+(n\d+)\Z")

@@ -9,6 +9,31 @@ static const uint8_t *token_end(const uint8_t *at, const uint8_t *end)
     return at;
 }
 
+/* Return the end of the token here if it is the number of a device (MAJOR:MINOR), else NULL. */
+static const uint8_t *device_end(const uint8_t *at, const uint8_t *end)
+{
+    const uint8_t *colon = at;
+    while (colon < end && *colon >= '0' && *colon <= '9')
+        colon++;
+    if (colon == at || colon == end || *colon != ':')
+        return NULL;
+    const uint8_t *after = colon + 1;
+    while (after < end && *after >= '0' && *after <= '9')
+        after++;
+    return after > colon + 1 && (after == end || BLANK[*after]) ? after : NULL;
+}
+
+/* Return the device that a line is of: the last of those that it begins with. */
+static const uint8_t *device_of(struct line line)
+{
+    const uint8_t *device = skip_blanks(line.at, line.end), *next = device, *after;
+    while ((after = device_end(next, line.end))) {
+        device = next;
+        next = skip_blanks(after, line.end);
+    }
+    return device;
+}
+
 /* Return the number of the string from `from` to `to` that is the token here, and set `after` to its
  * end; return `to` if there is none.  The search begins at `guess`. */
 static int32_t find_token(const struct file *file, int32_t from, int32_t to, int32_t guess,
@@ -90,7 +115,7 @@ int parse_sums(const struct file *file, struct state *state, const uint8_t *text
         struct line line = next_line(at, end);
         const uint8_t *after = NULL;
         at = line.end + 1;
-        line.at = skip_blanks(line.at, line.end);
+        line.at = device_of(line);
         const int32_t device = find_token(file, first, all, guess, line, &after);
         if (device >= ignored && device < all)
             continue;

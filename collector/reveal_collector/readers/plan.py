@@ -161,6 +161,7 @@ class MatrixPlan:
 class SumPlan:
     """Plan for lines that begin with the name of a device: running sums over the devices.
 
+    A line is of the last device (MAJOR:MINOR) that it begins with.
     Values: for each of ``keys``, a counter that grows with the number that follows it in the lines
     of ``devices``, device by device.  It starts from the sum of these numbers plus ``offsets``; the
     first text must have numbers of all devices.  Later a number that is not there keeps its last

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from operator import itemgetter, mul, sub
 from typing import TypeVar
 
@@ -153,18 +154,30 @@ class SumReader:
 def device_numbers(
     plan: SumPlan, data: bytes, ignored: Container[bytes] = ()
 ) -> Iterator[tuple[bytes, bytes, int]]:
-    """Yield device, key and number; raises ``Mismatch`` for a key without a number."""
+    """Yield device, key and number; raises ``Mismatch`` for a key without a number.
+
+    A line is of the last device that it begins with: Linux 5.15 does not end the line of a device
+    without numbers, so the next device follows in the same line.
+    """
     for line in plan.form.apply(data).split(b"\n"):
-        device, *tokens = line.split() or [b""]
+        tokens = line.split() or [b""]
+        leading = sum(1 for _ in takewhile(is_device, tokens))
+        device, *rest = tokens[max(0, leading - 1) :]
         if device in ignored:
             continue
-        remaining = iter(tokens)
+        remaining = iter(rest)
         for key in remaining:
             if key in plan.keys:
                 number = signed(numbers([next(remaining, b"")])[0])
                 if number == MISSING:
                     raise Mismatch(f"{number} marks a missing number")
                 yield device, key, number
+
+
+def is_device(token: bytes) -> bool:
+    """Return whether a token is the number of a device, MAJOR:MINOR."""
+    major, colon, minor = token.partition(b":")
+    return bool(colon) and major.isdigit() and minor.isdigit()
 
 
 def numbers(tokens: Sequence[bytes], base: int = 10) -> list[int]:

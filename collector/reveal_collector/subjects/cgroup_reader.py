@@ -15,7 +15,7 @@ from reveal_collector.subjects.cgroup_files import (
     CgroupFileParser,
     parsed_columns,
 )
-from reveal_collector.subjects.device_totals import IsStacked
+from reveal_collector.subjects.device_totals import DeviceTotals, IsStacked
 from reveal_collector.subjects.tracker import CgroupSubject
 from reveal_contract.catalogue import find
 from reveal_contract.channels import Channel
@@ -91,6 +91,15 @@ class CgroupReader:
             for column in columns
             for metric in (file.metrics[column],)
         ]
+
+    @property
+    def unfit(self) -> dict[Path, tuple[str, ...]]:
+        """Lines in an unknown form, by file."""
+        return {
+            opened.path: parser.unfit
+            for opened, parser, _ in self._files
+            if isinstance(parser, DeviceTotals) and parser.unfit
+        }
 
     @property
     def clock_ns(self) -> int | None:

@@ -13,6 +13,7 @@ from reveal_collector.devices.block_devices import is_stacked
 from reveal_collector.kernel_interfaces.errors import LayoutChanged, Unsupported
 from reveal_collector.readers.plan import BACK_OFF, QUIET, FileScan
 from reveal_collector.readers.source import Outage, Roots, Source
+from reveal_collector.readers.textfile import unfit_files, unfit_lines
 from reveal_collector.subjects.cgroup_files import cpu_root, hierarchies
 from reveal_collector.subjects.cgroup_reader import CgroupReader
 from reveal_collector.subjects.network import SubjectNetwork
@@ -127,6 +128,15 @@ class _CgroupSource:
             if reader.observe(row[offset : offset + width]):
                 self._note_clock(reader)
             offset += width
+
+    @property
+    def degraded(self) -> Sequence[str]:
+        """One phrase while files have lines in an unknown form."""
+        unfit = {path: lines for reader in self._readers for path, lines in reader.unfit.items()}
+        if len(unfit) == 1:
+            ((path, lines),) = unfit.items()
+            return unfit_lines(self.name, path, lines)
+        return unfit_files(self.name, list(unfit))
 
     def stop_observing(self) -> None:
         for reader in self._readers:

@@ -1,9 +1,10 @@
 """I/O of one cgroup, summed over devices that come and go, and counted in one layer only.
 
 Kernel documents: admin-guide/cgroup-v2.rst (``io.stat``), cgroup-v1/blkio-controller.rst.  A device
-has a line from its first I/O on.  A request to a stacked device (LVM, dm-crypt, md, bcache) has a
-second line for the device below; the lines of the upper devices are left out.  Lines of
-``(unknown)`` are the paths below a device of NVMe multipath, and repeat its line.
+has a line from its first I/O on.  A request to a stacked device (LVM, dm-crypt, md, bcache, loop)
+has a second line for the device below; the lines of the upper devices are left out.  Lines of
+``(unknown)`` are the paths below a device of NVMe multipath, and repeat its line.  A line whose
+numbers have an unknown form is left out, too: its device keeps its last numbers.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from reveal_collector.readers.reference_reader import (
     Mismatch,
     SumReader,
     device_numbers,
+    is_device,
 )
+from reveal_collector.readers.textfile import decoded
 
 _UNKNOWN = b"(unknown)"  # no name: a path of NVMe multipath
 
@@ -29,25 +32,30 @@ class DeviceTotals:
     """Running sums over the devices of one cgroup; ``keys`` names what is summed.
 
     A device with its first line adds all that it counted.  A device that was known, left the text
-    and is back adds what it counts from then on.
+    and is back adds what it counts from then on.  ``unfit`` are the lines of the last text that are
+    left out because of their form.
     """
 
     def __init__(self, keys: SumPlan, is_stacked: IsStacked) -> None:
         self._is_stacked = is_stacked
+        self.unfit: tuple[str, ...] = ()
         self._known: set[bytes] = set()  # devices that were ever added
         self._reader = SumReader(replace(keys, ignored=(_UNKNOWN,)))
 
     def __call__(self, data: bytes) -> Sequence[int | None]:
         totals, last = self._reader.totals, self._reader.last
         try:
-            return self._reader.row(data)
+            row = self._reader.row(data)
         except Mismatch:
+            data = self._fitting(data)
             plan, numbers = self._learned(data)
             if last is None:
                 self._join(plan, numbers)
             else:
                 self._extend(plan, numbers, totals, last)
             return self._reader.row(data)
+        self.unfit = ()
+        return row
 
     def plan(self, data: bytes, columns: Sequence[int]) -> SumPlan:
         """Return the scanner's plan for these columns; ``data`` is the last text read here.
@@ -56,13 +64,25 @@ class DeviceTotals:
         """
         reader = self._reader
         if reader.last is not None:
-            self._restart(reader.plan, self._numbers(data), reader.totals)
+            self._restart(reader.plan, self._numbers(self._fitting(data)), reader.totals)
         plan = self._reader.plan
         return replace(
             plan,
             keys=tuple(plan.keys[column] for column in columns),
             offsets=tuple(plan.offsets[column] for column in columns) if plan.offsets else (),
         )
+
+    def _fitting(self, data: bytes) -> bytes:
+        """Return the lines whose form is known; note the others in ``unfit``.
+
+        Raises ``Mismatch`` where there are others only: then the sums are unknown.
+        """
+        lines = list(filter(None, data.split(b"\n")))
+        fitting = [line for line in lines if _fits(self._reader.plan, line)]
+        self.unfit = tuple(decoded(line) for line in lines if line not in fitting)
+        if lines and not fitting:
+            raise Mismatch("no line has the known form")
+        return b"\n".join([*fitting, b""]) if self.unfit else data
 
     def _numbers(self, data: bytes) -> DeviceNumbers:
         plan = self._reader.plan
@@ -112,6 +132,14 @@ class DeviceTotals:
         self._reader = SumReader(
             replace(plan, devices=devices, offsets=tuple(map(signed, offsets.values())))
         )
+
+
+def _fits(plan: SumPlan, line: bytes) -> bool:
+    """Return whether a line has numbers of a device, or none."""
+    try:
+        return all(is_device(device) for device, _, _ in device_numbers(plan, line, plan.ignored))
+    except Mismatch:
+        return False
 
 
 def _by_key(plan: SumPlan) -> dict[bytes, int]:

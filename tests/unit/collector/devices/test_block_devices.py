@@ -23,8 +23,17 @@ def test_a_mapped_device_has_others_below_it(tmp_path: Path) -> None:
     add_disk(tmp_path, "dm-0", "252:0", below="nvme0n1")
     assert is_stacked(tmp_path, "252:0")
     assert not is_stacked(tmp_path, "259:0")
-    assert not is_stacked(tmp_path, "7:0")
+    assert not is_stacked(tmp_path, "8:0")
     assert not is_stacked(tmp_path, "")
+
+
+def test_a_loop_device_repeats_the_disk_of_its_file(tmp_path: Path) -> None:
+    add_disk(tmp_path, "loop0", "7:0")
+    add_disk(tmp_path, "sda", "8:7")
+    assert is_stacked(tmp_path, "7:0")
+    assert is_stacked(tmp_path, "7:1")  # a recording without it
+    assert not is_stacked(tmp_path, "8:7")
+    assert not is_stacked(tmp_path, "70:7")
 
 
 def test_recorded_hosts_may_have_no_links_by_number(tmp_path: Path) -> None:
