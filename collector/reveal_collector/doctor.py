@@ -55,6 +55,7 @@ _GIVES = {
     "snmp6": "IPv6 traffic and errors",
     "sockstat6": "IPv6 sockets",
     "cgroups": "CPU, memory and I/O by pod, unit and other cgroup",
+    "subject-starts": "starts of containers in pods, whose first work is no anomaly",
     "edac": "memory errors by controller and module, before they crash the host",
     "pcie": "PCIe lanes and speed in use, compared with what both ends support",
     "aer": "errors on the PCIe links of GPUs, network cards and NVMe drives",

@@ -14,8 +14,9 @@ ALWAYS = (
     "frequency-limits", "throttling", "core-throttling", "cpuidle", "energy", "hwmon", "sensors",
     "msr", "smi", "cstates", "pmu", "uncore", "perf", "tracepoints", "edac", "pcie", "aer",
     "infiniband", "infiniband-errors", "ethtool", "amdgpu", "zram", "swaps", "filesystems",
-    "nvml", "nvml-state", "nvml-subjects", "cgroup-cpu", "cgroups", "subject-network",
-    "subject-storage", "process-groups", "ledger", "ledger-threads", "subject-fine",
+    "nvml", "nvml-state", "nvml-subjects", "cgroup-cpu", "cgroups", "subject-starts",
+    "subject-network", "subject-storage", "process-groups", "ledger", "ledger-threads",
+    "subject-fine",
 )  # fmt: skip
 WITH_PERF_CGROUPS = ("subject-perf",)  # only where the settings ask for it
 NAMES = (*ALWAYS, *WITH_PERF_CGROUPS)

@@ -27,9 +27,9 @@ COLUMN_SETS = 64  # of which caches keep what follows: nodes of one kind have th
 LEVEL, CHANGE = "mean", "mean_change"
 DEFAULT_MEMORY = float(16 << 30)  # bytes, of a node that does not report its memory
 LARGEST, TOTAL = "maximum", "sum_values"
-# the collector's own metrics, the samples of step times, whose level means nothing, and the ledger,
-# which is judged by shares of time
-_NOT_JUDGED = ("own", "subject-fine", ledger.SOURCE)
+# the collector's own metrics, the samples of step times, whose level means nothing, starts, and the
+# ledger, which is judged by shares of time
+_NOT_JUDGED = ("own", "subject-fine", "subject-starts", ledger.SOURCE)
 _FOLDED = {Scope.CPU: LARGEST, Scope.SUBJECT: TOTAL}
 
 

@@ -9,6 +9,9 @@ The kernel reads ahead what a starting job loads (128 KiB at a time, less for sm
 subject that requests single pages by the hundred every second does not load; such reads are
 reported although nobody waits yet.  Nor does a start lock much memory: the kernel cannot reclaim
 that from anybody any more, so it is reported, too.
+
+A subject starts when it appears, and again when the collector counts a start in it: a container of
+a known pod, or a unit that is restarted.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reveal_analyzer.arrays import Floats, Indices
-from reveal_analyzer.derive.channel_index import indices_by_metric
+from reveal_analyzer.derive.channel_index import indices_by_metric, indices_of
 from reveal_analyzer.derive.deriver import Second
 from reveal_analyzer.state.tree import StateTree, array, integer, texts
 from reveal_contract.channels import Channel
@@ -49,6 +52,7 @@ _PRESSURE = {
 _NONE: frozenset[Subsystem] = frozenset()
 _QUEUE = "storage.disk.queue_time"
 _UNEVICTABLE = "memory.unevictable"
+_STARTS = "cpu.subject.starts"
 _READS, _READ_BYTES = "storage.subject.reads", "storage.subject.read_bytes"
 
 
@@ -80,6 +84,7 @@ class JobStarts:
         self._age = 0
         self._started: dict[str, int] = {}
         self._channels: Sequence[Channel] = ()
+        self._starts: Indices = np.zeros(0, np.intp)  # channels that count starts
         self._work: dict[Subsystem, _WorkChannels] = {}
         self._recent: dict[Subsystem, deque[tuple[float, ...]]] = {}
         self._least_locked = np.inf  # bytes, since there were new subjects
@@ -90,7 +95,9 @@ class JobStarts:
         if second.plan.channels is not self._channels:
             self._channels = second.plan.channels
             self._work = _work_channels(self._channels)
+            self._starts = np.array(indices_of(self._channels, _STARTS), np.intp)
             self._note_new_subjects()
+        self._note_starts(second.channels)
         suppressed = [
             subsystem
             for subsystem, work in self._work.items()
@@ -114,6 +121,12 @@ class JobStarts:
         present = {name for work in self._work.values() for name in work.subjects}
         started = self._age if self._age > _SETTLED_S else -NEW_S
         self._started = {name: self._started.get(name, started) for name in present}
+
+    def _note_starts(self, values: Floats) -> None:
+        for index in self._starts[values[self._starts] > 0].tolist():
+            name = self._channels[index].instance
+            if name in self._started:
+                self._started[name] = self._age
 
     def _suppressed(self, subsystem: Subsystem, channels: _WorkChannels, values: Floats) -> bool:
         new = [self._is_new(name) for name in channels.subjects]

@@ -24,8 +24,8 @@ from reveal_contract.channels import Channel
 from reveal_contract.metric import Scope
 
 Counter = tuple[str, SubjectKey]  # a metric of a subject
-# samples of step times, and the ledger, which has rules of its own
-_NO_LEVELS = ("subject-fine", ledger.SOURCE)
+# samples of step times, starts, and the ledger, which has rules of its own
+_NO_LEVELS = ("subject-fine", "subject-starts", ledger.SOURCE)
 PEAK_S = 2  # the least evidence that names a culprit by growth is about as long
 
 

@@ -20,6 +20,7 @@ from reveal_collector.subjects.network import SubjectNetwork
 from reveal_collector.subjects.pods.podlist import PodSource
 from reveal_collector.subjects.processes import ProcessGroups
 from reveal_collector.subjects.read_rotation import ReadRotation
+from reveal_collector.subjects.starts import SubjectStarts
 from reveal_collector.subjects.storage import SubjectStorage
 from reveal_collector.subjects.tracker import CgroupSubject, SubjectSelection, SubjectTracker
 from reveal_contract.channels import Channel
@@ -41,6 +42,7 @@ def subject_sources(roots: Roots, tracker: SubjectTracker) -> list[Source]:
     return [
         CgroupClocks(roots, tracker),
         CgroupUsage(roots, tracker),
+        SubjectStarts(tracker),
         SubjectNetwork(roots, tracker),
         SubjectStorage(roots, tracker),
         ProcessGroups(roots, cpu_root(trees), tracker.selection),

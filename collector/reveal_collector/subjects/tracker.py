@@ -34,6 +34,7 @@ from reveal_collector.subjects.pods.names import (
 )
 from reveal_collector.subjects.pods.podlist import NoPods, PodIndex, PodSource
 from reveal_collector.subjects.stable_selection import CpuRates, StableSelection, mean_rates
+from reveal_collector.subjects.starts import StartCounts
 from reveal_collector.subjects.subject_table import updated_identities
 from reveal_contract.subjects import Identity, SubjectKind
 
@@ -143,6 +144,7 @@ class SubjectTracker:
         self.pods: PodSource = pods or NoPods()
         # CPU clock in ns by subject, noted by the fast source: other sources skip idle subjects
         self.clocks: dict[CgroupSubject, int] = {}
+        self.starts = StartCounts()
         self.trees, self.selection = trees, selection
         self._rates: CpuRates[str] = CpuRates()
         self._selection: StableSelection[str] = StableSelection(selection.limit, _MARGIN, name=str)
@@ -227,6 +229,7 @@ class SubjectTracker:
             self.on_found()
         selected = [candidates[path] for path in sorted(self._selection.update(uses, now))]
         self._replace_current([candidate.subject for candidate in selected], now)
+        self.starts.update(found, candidates, self.current)
         self.identities = updated_identities(
             self.identities, [candidate.identity for candidate in selected], time.time_ns()
         )
@@ -305,6 +308,7 @@ class SubjectTracker:
                 root = found.get(owner.root)
                 if self._awaits_name(owner, index, now):
                     continue
+                self.starts.note(owner)
                 if root is not None and owner.root not in identities:
                     identities[owner.root] = identify(owner, index, root.inode), owner
         return {
@@ -316,8 +320,7 @@ class SubjectTracker:
     def _subject(
         self, path: str, name: Identity, found: FoundCgroup, known: CgroupSubject | None, now: float
     ) -> CgroupSubject:
-        inode = found.inode
-        key = path, inode
+        inode, key = found.inode, (path, found.inode)
         newborn = key in self._newborn and now - self._first_present[key] < _NEWBORN_S
         controllers = enabled_controllers(self.trees, path)
         if known is None:

@@ -126,6 +126,11 @@ ROWS: tuple[Metric, ...] = (
         Lane.FAST, "cpuacct.usage, cpu.stat usage_usec",
         "CPU time of this subject in one fifth of a tick; #1 is the oldest, #5 the latest.", 1e6,
     ),
+    Metric(
+        "cpu.subject.starts", "starts", Kind.COUNTER, Subsystem.CPU, Scope.SUBJECT,
+        "subject-starts", Lane.SLOW, "paths and inodes of cgroups",
+        "Starts of a container in this pod, or of this subject again, since it was found.", 1,
+    ),
     _of_pmu("cpu.subject.context_switches", "switches", 100, "context-switches of a cgroup",
             "Context switches away from a task of this subject."),
     _of_pmu("cpu.subject.task_clock", "ns", 2e7, "task-clock of a cgroup",

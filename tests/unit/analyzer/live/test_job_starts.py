@@ -23,7 +23,7 @@ STORAGE = frozenset({Subsystem.STORAGE})
 
 
 def reads(name: str) -> tuple[Channel, ...]:
-    metrics = ("storage.subject.read_bytes", "storage.subject.reads")
+    metrics = ("storage.subject.read_bytes", "storage.subject.reads", "cpu.subject.starts")
     return tuple(Channel(metric, name, Kind.COUNTER, 1.0, Lane.SLOW) for metric in metrics)
 
 
@@ -51,6 +51,20 @@ def test_the_reads_of_a_new_job_are_suppressed_while_it_is_new() -> None:
     suppressed = Host().run(NEW_S + 10, READS | CALM, OLD, NEW)
     assert set(suppressed[:NEW_S]) == {STORAGE}
     assert not any(suppressed[NEW_S:])
+
+
+def test_the_reads_of_a_container_that_starts_in_a_known_pod_are_suppressed() -> None:
+    host = Host()
+    host.run(NEW_S + 10, CALM, OLD, NEW)
+    assert not any(host.run(5, READS | CALM, OLD, NEW))
+    restart = READS | CALM | {f"cpu.subject.starts{{{NEW}}}": 1.0}
+    assert host.run(1, restart, OLD, NEW) == [STORAGE]
+    suppressed = host.run(NEW_S + 10, READS | CALM, OLD, NEW)
+    assert set(suppressed[: NEW_S - 1]) == {STORAGE}
+    assert not any(suppressed[NEW_S - 1 :])
+    # a start in a subject that does not work excuses nobody
+    other = READS | CALM | {f"cpu.subject.starts{{{OLD}}}": 1.0}
+    assert not any(host.run(5, other, OLD, NEW))
 
 
 def test_a_single_burst_of_the_start_has_no_lasting_effect() -> None:
