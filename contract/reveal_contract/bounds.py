@@ -59,7 +59,7 @@ CLOCK = Bounds(1, 1e11)  # Hz of a running clock; 0: the driver does not know
 BY_UNIT = {
     **dict.fromkeys(
         (
-            "bits/s", "bytes", "bytes/s", "code", "connections", "count", "cpu", "cpus",
+            "bits/s", "bytes", "bytes/s", "code", "connections", "count", "cpu", "cpus", "disks",
             "fallbacks", "generation", "GPUs", "Hz", "inodes", "links", "packets", "pages",
             "percent", "ppm", "processes", "queries", "requests", "rows", "slices", "sockets",
             "state", "subjects", "tasks", "threads", "tier", "transfers/s",

@@ -13,7 +13,7 @@ ALWAYS = (
     "cpufreq",
     "frequency-limits", "throttling", "core-throttling", "cpuidle", "energy", "hwmon", "sensors",
     "msr", "smi", "cstates", "pmu", "uncore", "perf", "tracepoints", "edac", "pcie", "aer",
-    "infiniband", "infiniband-errors", "ethtool", "amdgpu", "zram", "swaps", "filesystems",
+    "infiniband", "infiniband-errors", "ethtool", "amdgpu", "zram", "md", "swaps", "filesystems",
     "nvml", "nvml-state", "nvml-subjects", "cgroup-cpu", "cgroups", "subject-starts",
     "subject-network", "subject-storage", "process-groups", "ledger", "ledger-threads",
     "subject-fine",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from reveal_contract.metric import Harm, Kind, Lane, Metric, Scope, Subsystem
+from reveal_contract.metric import Harm, Kind, Lane, Metric, Role, Scope, Subsystem
 
 _OPERATIONS = partial(
     Metric, unit="operations", kind=Kind.COUNTER, subsystem=Subsystem.STORAGE, scope=Scope.DISK,
@@ -15,6 +15,10 @@ _BYTES = partial(_OPERATIONS, unit="bytes", quantum=1e5)
 # 60 ms a second: a fault causes hundreds, the start of a job that reads 40.
 _TIME = partial(_OPERATIONS, unit="ns", quantum=6e7, harm=Harm.HIGHER)
 _REQUESTS = "storage.disk.queue_time"  # the family of times that are summed over requests
+_RAID = partial(
+    Metric, unit="state", kind=Kind.STATE, subsystem=Subsystem.STORAGE, scope=Scope.DISK,
+    source="md", lane=Lane.SLOW, quantum=0.5,
+)  # fmt: skip
 _PRESSURE = partial(
     Metric, unit="ns", kind=Kind.COUNTER, subsystem=Subsystem.STORAGE, scope=Scope.NODE,
     source="psi", lane=Lane.FAST, quantum=1e7, harm=Harm.HIGHER, family="storage.pressure",
@@ -68,6 +72,35 @@ ROWS: tuple[Metric, ...] = (
     _TIME(
         "storage.disk.flush_time", origin="fl_ticks",
         meaning="Time of cache flushes, summed over flushes",
+    ),
+    _RAID(
+        "storage.raid.missing", unit="disks", kind=Kind.GAUGE, origin="md degraded",
+        harm=Harm.HIGHER, meaning="Disks that a software RAID array lacks",
+    ),
+    _RAID(
+        "storage.raid.broken", origin="md array_state broken", harm=Harm.HIGHER,
+        meaning="Whether a software RAID array has lost too many disks to serve requests",
+    ),
+    _RAID(
+        "storage.raid.rebuilding", origin="md sync_action resync, recover, reshape",
+        harm=Harm.HIGHER, meaning="Whether a software RAID array rebuilds or reshapes its disks",
+    ),
+    _RAID(
+        "storage.raid.checking", origin="md sync_action check, repair", harm=Harm.HIGHER,
+        meaning="Whether a software RAID array checks all of its disks",
+    ),
+    _RAID(
+        "storage.raid.sync_speed", unit="bytes/s", kind=Kind.GAUGE, origin="md sync_speed",
+        quantum=1e7, meaning="Speed of a rebuild or check on each disk of a software RAID array",
+    ),
+    _RAID(
+        "storage.raid.mismatches", unit="bytes", kind=Kind.GAUGE, origin="md mismatch_cnt",
+        quantum=1e6, meaning="Bytes that the last check of a software RAID array found different",
+    ),
+    _RAID(
+        "storage.raid.disk_errors", unit="errors", kind=Kind.COUNTER, origin="md dev-*/errors",
+        quantum=1, harm=Harm.HIGHER, role=Role.EVENT,
+        meaning="Read errors of a disk that its software RAID array corrected",
     ),
     Metric(
         "storage.procs_blocked", "tasks", Kind.GAUGE, Subsystem.STORAGE, Scope.NODE, "stat",

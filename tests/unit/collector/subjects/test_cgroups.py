@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from reveal_collector.kernel_interfaces.errors import LayoutChanged, Unsupported
 from reveal_collector.readers.plan import MemoryPlan
 from reveal_collector.readers.raw_slice import MISSING
-from reveal_collector.readers.source import Roots, Source, degraded_of
+from reveal_collector.readers.source import Roots, Source
 from reveal_collector.subjects import cgroups, tracker
 from reveal_collector.subjects.cgroup_files import FILES, UNIFIED, CgroupFile, cpu_root, hierarchies
 from reveal_collector.subjects.cgroup_reader import CgroupReader
@@ -379,23 +379,6 @@ def test_no_text_of_a_file_breaks_more_than_that_file(file: CgroupFile, data: by
         return
     assert len(parsed) == len(file.metrics)
     assert all(value is None or isinstance(value, int) for value in parsed)
-
-
-def test_odd_lines_of_devices_are_stated(tmp_path: Path) -> None:
-    version_2(tmp_path, UNIT)
-    with opened(tmp_path) as (_, use):
-        use.read()
-        assert not degraded_of(use)
-        good = (tmp_path / UNIT / "io.stat").read_text()
-        (tmp_path / UNIT / "io.stat").write_text(f"{good}8:48 rbytes=? wbytes=1\n")
-        assert None not in [use.read() for _ in range(cgroups.BACK_OFF)][-1]
-        (phrase,) = degraded_of(use)
-        assert phrase.endswith("io.stat cannot be read: 8:48 rbytes=? wbytes=1")
-        assert "1 line of" in phrase
-        (tmp_path / UNIT / "io.stat").write_text(good)
-        for _ in range(cgroups.BACK_OFF):
-            use.read()
-        assert not degraded_of(use)
 
 
 def test_a_garbled_file_costs_its_own_columns_only(tmp_path: Path) -> None:
