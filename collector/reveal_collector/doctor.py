@@ -98,11 +98,15 @@ class Advice:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """All channels of a host, its missing sources, and the advice."""
+    """All channels of a host, its missing sources, and the advice.
+
+    ``hung`` are the drivers that did not answer: who asks them again waits again.
+    """
 
     rows: tuple[ChannelRow, ...]
     missing: tuple[MissingSource, ...]
     advice: tuple[Advice, ...]
+    hung: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +137,8 @@ def diagnose(roots: Roots, settings: CollectorSettings) -> Diagnosis:
             source.close()
     limits += [Advice(phrase, "", "") for phrase in host_constants(roots).assumed]
     found = advice(roots, probed.missing, current_privileges())
-    return Diagnosis(rows, tuple(probed.missing), (*found, *limits))
+    hung = frozenset(opening.driver for opening in probed.hung.values())
+    return Diagnosis(rows, tuple(probed.missing), (*found, *limits), hung)
 
 
 def advice(roots: Roots, missing: Iterable[MissingSource], privileges: Privileges) -> list[Advice]:

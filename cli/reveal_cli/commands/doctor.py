@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import RenderableType
@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
     check_host(arguments)
     with interrupt.raising():
         diagnosis = diagnose_host(arguments)
-        facts = read_facts(arguments)
+        facts = read_facts(arguments, diagnosis.hung)
         hints = configuration_findings(facts)
         server = _redis_server()
     if arguments.json:
@@ -56,14 +56,17 @@ def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
     return DONE
 
 
-def read_facts(arguments: argparse.Namespace) -> Facts:
-    """Return the facts of the host of these flags, with those of GPU libraries and drivers."""
+def read_facts(arguments: argparse.Namespace, hung: Collection[str] = ()) -> Facts:
+    """Return the facts of the host of these flags, with those of GPU libraries and drivers.
+
+    Drivers that are known to have ``hung`` are not asked again.
+    """
     from reveal_collector.facts.device_queries import all_queries  # noqa: PLC0415 - an extra
     from reveal_collector.facts.inventory import FactsReader  # noqa: PLC0415
     from reveal_collector.readers.source import Roots  # noqa: PLC0415
 
     roots = Roots(arguments.proc_root, arguments.sys_root, arguments.cgroup_root)
-    return FactsReader(arguments.node, roots, all_queries(roots)).read()
+    return FactsReader(arguments.node, roots, all_queries(roots, hung)).read()
 
 
 def configuration_findings(facts: Facts) -> list[Finding]:

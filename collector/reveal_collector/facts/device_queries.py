@@ -6,7 +6,7 @@ it open anyway: initializing it would wake idle GPUs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from reveal_collector.devices.ethtool import CurrentAndMaximum, Ethtool
@@ -16,6 +16,7 @@ from reveal_collector.facts.nics import NicSizes
 from reveal_collector.readers.source import Roots
 from reveal_contract.facts import Gpu
 
+_NVML, _CARDS = "nvml", "ethtool"
 _WORKING_STATE = 2  # P0 to P2: computing; P8 and more: idle; P15: least power
 
 
@@ -31,9 +32,15 @@ def queries_for(roots: Roots, nvml_answers: Callable[[], bool]) -> DeviceQueries
     return DeviceQueries(card_sizes, query_gpus) if roots.live else DeviceQueries()
 
 
-def all_queries(roots: Roots) -> DeviceQueries:
-    """Return all queries, also those that must initialize NVML."""
-    return DeviceQueries(card_sizes, lambda: query_nvml(roots)) if roots.live else DeviceQueries()
+def all_queries(roots: Roots, hung: Collection[str] = ()) -> DeviceQueries:
+    """Return all queries, also those that must initialize NVML, but none of a driver that hangs.
+
+    ``hung`` are drivers as sources name them.
+    """
+    if not roots.live:
+        return DeviceQueries()
+    sizes = no_sizes if _CARDS in hung else card_sizes
+    return DeviceQueries(sizes, no_library if _NVML in hung else lambda: query_nvml(roots))
 
 
 def card_sizes(name: str) -> NicSizes:

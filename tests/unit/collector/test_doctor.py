@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ctypes
 import os
+import threading
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from reveal_collector import doctor as inventories
+from reveal_collector import registry
 from reveal_collector.doctor import (
     Privileges,
     advice,
@@ -18,8 +21,11 @@ from reveal_collector.doctor import (
     diagnose,
 )
 from reveal_collector.native import LoadedLibrary
+from reveal_collector.readers.opening import SourceOpener
 from reveal_collector.readers.source import Roots
 from reveal_collector.registry import MissingSource
+from reveal_contract.channels import Channel
+from reveal_contract.metric import Lane
 from reveal_contract.settings import CollectorSettings, SettingsError
 from support import big_host
 
@@ -70,6 +76,37 @@ def test_only_what_the_settings_ask_for(tmp_path: Path) -> None:
     found = diagnose(big_host.write(tmp_path), settings(include=("stat",)))
     assert {row.source for row in found.rows} == {"stat"}
     assert not found.missing
+
+
+class HangingSource:
+    """A source whose driver does not answer until ``answer`` is set."""
+
+    name, lane, driver = "cards", Lane.SLOW, "maker"
+    channels: tuple[Channel, ...] = ()
+
+    def __init__(self) -> None:
+        self.answer = threading.Event()
+
+    def open(self) -> None:
+        self.answer.wait()
+
+    def read(self) -> tuple[int | None, ...]:
+        return ()
+
+    def close(self) -> None:
+        """Keep nothing open."""
+
+
+def test_a_driver_that_hangs_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    source = HangingSource()
+    monkeypatch.setattr(registry, "build", lambda roots, settings: [source])
+    monkeypatch.setattr(registry, "SourceOpener", partial(SourceOpener, 0.01))
+    try:
+        found = diagnose(big_host.write(tmp_path), settings())
+    finally:
+        source.answer.set()
+    assert found.hung == {"maker"}
+    assert "has not answered" in found.missing[0].reason
 
 
 def test_an_unknown_source_is_a_readable_error(tmp_path: Path) -> None:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
 
 from reveal_cli.__main__ import main
+from reveal_cli.commands import doctor
 from reveal_cli.commands.doctor import missing_blocks
 from reveal_cli.errors import DONE, FOUND
 from reveal_cli.terminal import plain_text
 from reveal_collector.doctor import Advice, ChannelRow, Diagnosis
+from reveal_collector.facts import device_queries
+from reveal_collector.facts.inventory import DeviceQueries
+from reveal_collector.readers.source import Roots
 from reveal_collector.registry import MissingSource
 from reveal_contract.facts import Cpu, Facts, Kernel
 from reveal_contract.recording import RecordingWriter
@@ -68,6 +74,24 @@ def test_names_that_are_not_utf8_are_printed(
     if command[-1] == "--json":
         parsed = json.dumps(json.loads(text), ensure_ascii=False)
         assert parsed.isprintable()
+
+
+def test_a_driver_that_hung_is_not_asked_again_for_facts(
+    host: list[str], monkeypatch: pytest.MonkeyPatch, own_signals: None
+) -> None:
+    asked: list[Collection[str]] = []
+
+    def diagnose_host(arguments: argparse.Namespace) -> Diagnosis:
+        return Diagnosis((), (), (), frozenset({"nvml"}))
+
+    def all_queries(roots: Roots, hung: Collection[str]) -> DeviceQueries:
+        asked.append(hung)
+        return DeviceQueries()
+
+    monkeypatch.setattr(doctor, "diagnose_host", diagnose_host)
+    monkeypatch.setattr(device_queries, "all_queries", all_queries)
+    assert main(["doctor", "--json", *host]) == DONE
+    assert asked == [{"nvml"}]
 
 
 def test_doctor_has_the_same_as_json(
