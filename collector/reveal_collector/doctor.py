@@ -57,7 +57,7 @@ _GIVES = {
     "cgroups": "CPU, memory and I/O by pod, unit and other cgroup",
     "subject-starts": "starts of containers in pods, whose first work is no anomaly",
     "edac": "memory errors by controller and module, before they crash the host",
-    "md": "software RAID arrays that lack a disk, and their rebuilds and checks",
+    "md": "disks missing in software RAID arrays, and their rebuilds and checks",
     "pcie": "PCIe lanes and speed in use, compared with what both ends support",
     "aer": "errors on the PCIe links of GPUs, network cards and NVMe drives",
     "infiniband": "traffic of InfiniBand and RoCE ports",

@@ -18,6 +18,7 @@ import numpy as np
 from reveal_analyzer.arrays import Indices
 from reveal_analyzer.derive.channel_index import indices_of
 from reveal_analyzer.derive.deriver import Second
+from reveal_analyzer.derive.disk_layers import lowest_disks
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Subsystem
 from reveal_contract.time_units import NS_PER_SECOND
@@ -60,7 +61,9 @@ class Discards:
 
 
 def _indices(channels: Sequence[Channel], metric: str) -> Indices:
-    return np.array(indices_of(channels, metric), np.intp)
+    """Return the channels of a metric, without disks that repeat the requests of others."""
+    by_disk = {channels[index].instance: index for index in indices_of(channels, metric)}
+    return np.array([by_disk[disk] for disk in lowest_disks(by_disk)], np.intp)
 
 
 def _seconds(second: Second, indices: Indices) -> float:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from reveal_analyzer.derive.channel_index import indices_of
-from reveal_analyzer.subjects.disk_layers import lowest_disks
+from reveal_analyzer.derive.disk_layers import lowest_disks
 from reveal_contract.channels import Channel
 
 ChannelIndices = tuple[int, ...]

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from reveal_collector.readers.sysfs_attributes import entries, read_text
 
-
 _LOOP_MAJOR = "7"  # kernel: admin-guide/devices.txt
 
 

@@ -81,7 +81,8 @@ def _of_array(name: str, folder: Path) -> Iterator[AttributeFile]:
     yield single_column(folder / "degraded", missing)
     activity = (channel("storage.raid.rebuilding", name), channel("storage.raid.checking", name))
     yield AttributeFile(folder / "sync_action", activity, action)
-    yield single_column(folder / "sync_speed", channel("storage.raid.sync_speed", name, _KIB), speed)
+    sync_speed = channel("storage.raid.sync_speed", name, _KIB)
+    yield single_column(folder / "sync_speed", sync_speed, speed)
     mismatches = channel("storage.raid.mismatches", name, _SECTOR)
     yield single_column(folder / "mismatch_cnt", mismatches)
 

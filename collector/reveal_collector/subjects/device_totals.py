@@ -2,7 +2,8 @@
 
 Kernel documents: admin-guide/cgroup-v2.rst (``io.stat``), cgroup-v1/blkio-controller.rst.  A device
 has a line from its first I/O on.  A request to a stacked device (LVM, dm-crypt, md, bcache, loop)
-has a second line for the device below; the lines of the upper devices are left out.  Lines of
+has a second line for the device below; the lines of the upper devices are left out.  For RAID 4, 5
+and 6 that leaves out writes: md issues them from a thread of its own, in the root cgroup.  Lines of
 ``(unknown)`` are the paths below a device of NVMe multipath, and repeat its line.  A line whose
 numbers have an unknown form is left out, too: its device keeps its last numbers.
 """

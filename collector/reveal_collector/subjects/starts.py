@@ -71,9 +71,7 @@ class StartCounts:
 
 
 def _started(known: _Inodes, cgroups: _Inodes) -> int:
-    return sum(
-        known.get(path, frozenset()).isdisjoint(inodes) for path, inodes in cgroups.items()
-    )
+    return sum(known.get(path, frozenset()).isdisjoint(inodes) for path, inodes in cgroups.items())
 
 
 class SubjectStarts:

@@ -75,7 +75,7 @@ ROWS: tuple[Metric, ...] = (
     ),
     _RAID(
         "storage.raid.missing", unit="disks", kind=Kind.GAUGE, origin="md degraded",
-        harm=Harm.HIGHER, meaning="Disks that a software RAID array lacks",
+        harm=Harm.HIGHER, meaning="Disks that are missing in a software RAID array",
     ),
     _RAID(
         "storage.raid.broken", origin="md array_state broken", harm=Harm.HIGHER,

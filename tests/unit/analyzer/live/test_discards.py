@@ -42,6 +42,12 @@ def test_discards_alone_suppress_storage_while_the_score_covers_them() -> None:
     assert not any(after[-2:])
 
 
+def test_requests_through_a_mapped_device_count_once() -> None:
+    host = Host("vda", "md0")
+    host.run(20, vda=(0, 5), md0=(0, 5))
+    assert set(host.run(5, vda=(270, 350), md0=(270, 350))) == {STORAGE}
+
+
 def test_waiting_requests_are_not_suppressed() -> None:
     host = Host("vda")
     host.run(20, vda=(0, 5))

@@ -16,11 +16,12 @@ from reveal_collector.kernel_interfaces.errors import Unsupported
 from reveal_collector.readers.background import BackgroundSource
 from reveal_collector.readers.source import Source
 from reveal_collector.sampling.feed import Feed
-from reveal_collector.sources import amdgpu, edac, infiniband, pcie, swaps, zram
+from reveal_collector.sources import amdgpu, edac, infiniband, md, pcie, swaps, zram
 from support.hosts.amdgpu import add_amd_gpu
 from support.hosts.edac import add_edac
 from support.hosts.infiniband import Adapter, add_adapter
 from support.hosts.pci import Function, add_function
+from support.hosts.raid import add_array
 from support.hosts.swap import add_swaps, add_zram
 from support.hosts.tree import Tree
 from support.property_tests import examples
@@ -42,13 +43,14 @@ HOSTS: dict[str, tuple[Factory, Callable[[Tree], object]]] = {
     "infiniband": (infiniband.sources, _port),
     "infiniband-errors": (infiniband.sources, _port),
     "amdgpu": (amdgpu.sources, add_amd_gpu),
+    "md": (md.sources, add_array),
     "zram": (zram.sources, add_zram),
     "swaps": (swaps.sources, lambda tree: add_swaps(tree, ("/dev/dm-1", 8 << 30, 0))),
 }
 _TEXTS = st.one_of(
     st.binary(max_size=40),
     st.sampled_from(
-        [b"", b"\n", b"-1\n", b"18446744073709551615\n", b"9" * 60, b"N/A (no PMA)\n", b"1.5\n",
+        [b"", b"\n", b"-1\n", b"18446744073709551615\n", b"9" * 60, b"N/A (no PMA)\n", b"1.5\n", b"none\n",
          b"BadTLP 3\n \xd9 5\n__ 4\n",
          b"4294967295\n", b"Unknown\n", b"255\n", b"\xd9\xa3\n", b"1 2 3 4 5 6 7 8 9 10 11\n"]
     ),

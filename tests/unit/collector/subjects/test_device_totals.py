@@ -154,9 +154,7 @@ def test_sums_are_what_every_device_counted_until_it_was_last_read(
 
 @pytest.mark.skipif(load().library is None, reason=load().unavailable or "loaded")
 @examples(200)
-@given(
-    seconds=SECONDS, end=ENDS, by_scanner=st.lists(st.booleans(), min_size=10, max_size=10)
-)
+@given(seconds=SECONDS, end=ENDS, by_scanner=st.lists(st.booleans(), min_size=10, max_size=10))
 def test_a_change_of_the_reader_adds_nothing(
     tmp_path_factory: pytest.TempPathFactory, seconds: Seconds, end: str, by_scanner: list[bool]
 ) -> None:

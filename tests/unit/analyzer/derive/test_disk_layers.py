@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reveal_analyzer.subjects.disk_layers import lowest_disks
+from reveal_analyzer.derive.disk_layers import lowest_disks
 
 
 @pytest.mark.parametrize(
