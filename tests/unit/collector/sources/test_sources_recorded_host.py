@@ -20,7 +20,8 @@ LIVE_ONLY = {
 # hardware a virtual machine has not
 ABSENT = {
     "cpufreq", "frequency-limits", "throttling", "core-throttling", "cpuidle", "energy", "hwmon",
-    "sensors", "edac", "pcie", "aer", "infiniband", "infiniband-errors", "amdgpu", "zram", "swaps",
+    "sensors", "edac", "pcie", "aer", "infiniband", "infiniband-errors", "amdgpu", "zram", "md",
+    "swaps",
 }  # fmt: skip
 
 

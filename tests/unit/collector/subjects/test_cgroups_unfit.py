@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from reveal_collector.readers.plan import BACK_OFF
 from reveal_collector.readers.source import Roots, Source, degraded_of
 from reveal_collector.subjects import cgroups
 
@@ -38,7 +39,7 @@ def source(tmp_path: Path, files: list[Path]) -> Iterator[Source]:
 
 def last_values(source: Source) -> list[int | None]:
     """Return values that were read after the last change of a file."""
-    return [list(source.read()) for _ in range(cgroups.BACK_OFF)][-1]
+    return [list(source.read()) for _ in range(BACK_OFF)][-1]
 
 
 def test_an_odd_line_is_stated_and_the_other_devices_count(
