@@ -50,7 +50,8 @@ HOSTS: dict[str, tuple[Factory, Callable[[Tree], object]]] = {
 _TEXTS = st.one_of(
     st.binary(max_size=40),
     st.sampled_from(
-        [b"", b"\n", b"-1\n", b"18446744073709551615\n", b"9" * 60, b"N/A (no PMA)\n", b"1.5\n", b"none\n",
+        [b"", b"\n", b"-1\n", b"18446744073709551615\n", b"9" * 60, b"N/A (no PMA)\n", b"1.5\n",
+         b"none\n",
          b"BadTLP 3\n \xd9 5\n__ 4\n",
          b"4294967295\n", b"Unknown\n", b"255\n", b"\xd9\xa3\n", b"1 2 3 4 5 6 7 8 9 10 11\n"]
     ),
