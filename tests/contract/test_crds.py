@@ -23,6 +23,10 @@ from support.crd_schema import (
 PLURALS = (names.PROFILES, names.REPORTS)
 OF_THE_SERVER = (".apiVersion", ".kind", ".metadata")  # it checks these itself
 # spelled as in their other users: findings, conditions, fields of nodes
+OF_METADATA = (
+    ".metadata.creationTimestamp",
+    ".metadata.annotations." + names.ANNOTATION_SILENCED_UNTIL.replace(".", r"\."),
+)
 NOT_PASCAL_CASE = {"up", "down", "metadata.name"}
 
 
@@ -175,7 +179,7 @@ def test_lines_that_older_servers_refuse_stand_between_two_marks() -> None:
         (
             names.REPORTS,
             ["Node", "Subsystem", "Severity", "State", "Cause", "Last", "Age"],
-            ["Resolution", "Agree", "Metric", "Pods", "Claim"],
+            ["Resolution", "Silenced", "Agree", "Metric", "Pods", "Claim"],
         ),
     ],
 )
@@ -187,7 +191,7 @@ def test_columns(plural: str, default: list[str], wide: list[str]) -> None:
     known = dict(parts(schema(plural)))
     for column in columns:
         path = re.sub(r"\[[^]]*\]", "[]", column["jsonPath"])
-        assert path in known or path == ".metadata.creationTimestamp", path
+        assert path in known or path in OF_METADATA, path
 
 
 @pytest.mark.parametrize("plural", PLURALS)

@@ -88,12 +88,13 @@ class RecordingKube(FakeKube):
         self.states: list[tuple[int, str, str]] = []
         self.severities: set[str] = set()
 
-    def apply_report_status(self, name: str, body: dict[str, Any]) -> None:
-        super().apply_report_status(name, body)
+    def apply_report_status(self, name: str, body: dict[str, Any]) -> dict[str, Any]:
+        stored = super().apply_report_status(name, body)
         self.severities.add(body["status"]["severity"])
         state = name, str(body["status"]["state"])
         if state not in [(known, was) for _, known, was in self.states[-1:]]:
             self.states.append((self._now(), *state))
+        return stored
 
 
 class TurnedSink(KubeSink):

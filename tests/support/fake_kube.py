@@ -11,7 +11,8 @@ from typing import Any
 
 from reveal_analyzer.sinks.kube.api import Object
 from reveal_contract.kube.errors import AlreadyExistsError, NotFoundError
-from reveal_contract.kube.names import LABEL_NODE, LABEL_PROFILE, LABEL_STATE
+from reveal_contract.kube.names import LABEL_NODE, LABEL_PROFILE, LABEL_SEVERITY, LABEL_STATE
+from reveal_contract.kube.node_condition import URGENT
 
 
 class FakeKube:
@@ -34,7 +35,7 @@ class FakeKube:
 
     @property
     def writes(self) -> list[str]:
-        reads = ("profile", "open_reports", "open_reports_on", "node")
+        reads = ("profile", "open_reports", "open_reports_on", "urgent_metadata", "node")
         return [name for name, _ in self.calls if name not in reads]
 
     def profile(self, name: str) -> Object:
@@ -69,11 +70,24 @@ class FakeKube:
         self.reports[name] = {**body, "metadata": {**body["metadata"]}}
         return self.reports[name]
 
-    def apply_report_status(self, name: str, body: Object) -> None:
+    def urgent_metadata(self, profile: str) -> Iterator[Object]:
+        self._asked("urgent_metadata", profile)
+        for report in self._open(LABEL_PROFILE, profile):
+            if report["metadata"]["labels"][LABEL_SEVERITY] in URGENT:
+                yield {"metadata": report["metadata"]}
+
+    def annotate(self, name: str, annotations: Mapping[str, str | None]) -> None:
+        """Set and remove annotations of a report, as a user does."""
+        metadata = self.reports[name]["metadata"]
+        merged = {**metadata.get("annotations", {}), **annotations}
+        metadata["annotations"] = {key: text for key, text in merged.items() if text is not None}
+
+    def apply_report_status(self, name: str, body: Object) -> Object:
         self._asked("apply_report_status", name)
         if name not in self.reports:
             raise NotFoundError(name)
         self.reports[name]["status"] = body["status"]
+        return self.reports[name]
 
     def label_report(self, name: str, labels: Mapping[str, str]) -> None:
         self._asked("label_report", name)

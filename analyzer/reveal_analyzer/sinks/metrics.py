@@ -41,7 +41,7 @@ _KUBE_GAUGES = {
     "waiting": ("reveal_reports_waiting", "Reports that wait for the Kubernetes API"),
 }
 _REPORT_RESULTS = ("created", "updated", "resolved", "invalid", "summed", "dropped")
-_EVENT_RESULTS = ("posted", "repeated", "counted", "limited", "dropped")
+_EVENT_RESULTS = ("posted", "repeated", "counted", "limited", "silenced", "dropped")
 
 
 class Metrics:

@@ -35,6 +35,9 @@ APP = "reveal"
 ANNOTATION_INTENT = f"{GROUP}/intent-hash"  # of an object as it was applied last
 ANNOTATION_SETTINGS = f"{GROUP}/settings-hash"  # of a pod template: new settings, new pods
 ANNOTATION_HYPOTHESES = f"{GROUP}/hypotheses-hash"  # the same of a ConfigMap that a profile names
+# of an AnomalyReport that a user silenced: see kube.silence
+ANNOTATION_SILENCED_UNTIL = f"{GROUP}/silenced-until"
+ANNOTATION_SILENCED_BECAUSE = f"{GROUP}/silenced-because"
 
 # of the pods' environment
 NODE_VARIABLE = "REVEAL_NODE_NAME"

@@ -11,6 +11,7 @@ from reveal_contract.kube.anomaly_report import Report
 CONDITION_TYPE = "RevealAnomaly"
 # one entry of a strategic merge patch of a node's conditions, which merge by their type
 REMOVAL = {"type": CONDITION_TYPE, "$patch": "delete"}
+URGENT = (Severity.HIGH, Severity.CRITICAL)
 
 
 def wants_conditions(spec: Mapping[str, Any]) -> bool:
@@ -21,7 +22,7 @@ def wants_conditions(spec: Mapping[str, Any]) -> bool:
 
 def is_urgent(report: Report) -> bool:
     """Whether a report is reason for the condition: an open anomaly, High or Critical."""
-    return report.open and report.anomaly and report.severity.rank >= Severity.HIGH.rank
+    return report.open and report.anomaly and report.severity in URGENT
 
 
 def has_condition(node: Mapping[str, Any]) -> bool:

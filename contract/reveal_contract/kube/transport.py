@@ -7,6 +7,7 @@ its models would cost memory, and would drop fields that they do not know.
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -15,6 +16,7 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 
+import yaml
 from kubernetes import config
 from kubernetes.client.api_client import ApiClient
 from kubernetes.client.configuration import Configuration
@@ -95,9 +97,7 @@ def connect(
     ``connections`` is how many are kept open, one for each thread that sends requests.  Nothing
     is sent yet.  Raises ``NoAccessError``.
     """
-    configuration = Configuration()
-    configuration.connection_pool_maxsize = connections
-    configuration.retries = False  # the caller knows what may be repeated, and when
+    configuration = _configuration(connections)
     try:
         if kubeconfig is None:
             config.load_incluster_config(configuration)  # type: ignore[no-untyped-call]
@@ -111,6 +111,55 @@ def connect(
         source = kubeconfig or "not in a pod of a cluster; give --kubeconfig FILE"
         raise NoAccessError(f"no access to the Kubernetes API: {source}: {error}") from None
     return Transport(configuration, user_agent, connect_s, read_s)
+
+
+def connect_user(
+    kubeconfig: str, context: str | None, user_agent: str, *, connect_s: float, read_s: float
+) -> Transport:
+    """Return a transport with the rights of a user, as kubectl has them.
+
+    ``kubeconfig`` are paths with a colon between two.  ``context`` is the name of one in them, None
+    for the current one.  Nothing is sent yet.  Raises ``NoAccessError``.
+    """
+    configuration = _configuration(1)
+    try:
+        config.load_kube_config(  # type: ignore[no-untyped-call]
+            config_file=kubeconfig,
+            context=context or _current_context(kubeconfig),
+            client_configuration=configuration,
+            persist_config=False,
+        )
+    except Exception as error:  # files, YAML and login plugins raise errors of any class
+        raise NoAccessError(str(error)) from None
+    return Transport(configuration, user_agent, connect_s, read_s)
+
+
+def contexts_of(kubeconfig: str) -> tuple[str, ...]:
+    """Return the names of the contexts of a kubeconfig.  Raises ``NoAccessError``."""
+    try:
+        found, _ = config.list_kube_config_contexts(kubeconfig)  # type: ignore[no-untyped-call]
+    except Exception as error:  # files and YAML raise errors of any class
+        raise NoAccessError(str(error)) from None
+    return tuple(str(each["name"]) for each in found)
+
+
+def _current_context(kubeconfig: str) -> str | None:
+    """Return the current context of the first file that has one, as kubectl does.
+
+    The client package takes that of the last file.
+    """
+    for path in filter(os.path.isfile, map(os.path.expanduser, kubeconfig.split(os.pathsep))):
+        with open(path) as file:
+            if current := (yaml.safe_load(file) or {}).get("current-context"):
+                return str(current)
+    return None
+
+
+def _configuration(connections: int) -> Configuration:
+    result = Configuration()
+    result.connection_pool_maxsize = connections
+    result.retries = False  # the caller knows what may be repeated, and when
+    return result
 
 
 class Transport:
@@ -142,6 +191,11 @@ class Transport:
             certificate_path=settings.cert_file,
             key_path=settings.key_file,
         )
+
+    @property
+    def server(self) -> str:
+        """The address of the server."""
+        return str(self._configuration.host)
 
     def now(self) -> float:
         """Return the time of the server's clock, in epoch seconds; see ``ServerClock``."""

@@ -96,7 +96,7 @@ def continue_report(entry: ReportEntry, other: ReportEntry) -> None:
     """
     entry.report = entry.report.continuing(other.report)
     entry.written_core, entry.written_s = other.written_core, other.written_s
-    entry.written_labels = other.written_labels
+    entry.written_labels, entry.silence = other.written_labels, other.silence
     entry.raise_max_severity(other.max_severity)
     entry.admission = Admission.ADMITTED
     if entry.updated_s is None or may_lack_opening_event(entry):

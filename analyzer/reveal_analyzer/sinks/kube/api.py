@@ -17,12 +17,14 @@ from reveal_contract.kube.names import (
     API_VERSION,
     LABEL_NODE,
     LABEL_PROFILE,
+    LABEL_SEVERITY,
     LABEL_STATE,
     PROFILE_KIND,
     REPORT_KIND,
     label_value,
 )
-from reveal_contract.kube.paths import APPLY, MERGE, STRATEGIC_MERGE, path
+from reveal_contract.kube.node_condition import URGENT
+from reveal_contract.kube.paths import APPLY, JSON, MERGE, METADATA_ONLY, STRATEGIC_MERGE, path
 from reveal_contract.settings import SettingsError
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 CONNECT_SECONDS, READ_SECONDS = 3.0, 10.0
 _MANAGER = [("fieldManager", ANALYZER_MANAGER)]
 _FORCED = [*_MANAGER, ("force", "true")]
+_URGENT = ",".join(URGENT)
 
 Object = dict[str, Any]
 
@@ -50,11 +53,17 @@ class SinkApi(Protocol):
     def open_reports_on(self, node: str) -> Iterator[Object]:
         """Yield the AnomalyReports of a node, of all profiles, that are labelled as open."""
 
+    def urgent_metadata(self, profile: str) -> Iterator[Object]:
+        """Yield the metadata of a profile's AnomalyReports that are labelled as open and urgent."""
+
     def create_report(self, body: Object) -> Object:
         """Create a report; ``AlreadyExistsError`` where there is one of that name."""
 
-    def apply_report_status(self, name: str, body: Object) -> None:
-        """Write the whole status, by server-side apply; ``NotFoundError`` without such a report."""
+    def apply_report_status(self, name: str, body: Object) -> Object:
+        """Write the whole status, by server-side apply, and return the report.
+
+        ``NotFoundError`` without such a report.
+        """
 
     def label_report(self, name: str, labels: Mapping[str, str]) -> None:
         """Set labels of a report."""
@@ -112,17 +121,21 @@ class KubernetesApi:
         self._profiles.send(body, partial(self._apply, where))
 
     def open_reports(self, profile: str) -> Iterator[Object]:
-        return self._open_reports(LABEL_PROFILE, profile)
+        return self._list(_open_with(LABEL_PROFILE, profile))
 
     def open_reports_on(self, node: str) -> Iterator[Object]:
-        return self._open_reports(LABEL_NODE, node)
+        return self._list(_open_with(LABEL_NODE, node))
+
+    def urgent_metadata(self, profile: str) -> Iterator[Object]:
+        selector = f"{_open_with(LABEL_PROFILE, profile)},{LABEL_SEVERITY} in ({_URGENT})"
+        return self._list(selector, METADATA_ONLY)
 
     def create_report(self, body: Object) -> Object:
         return self._create(path(REPORT_KIND), body)
 
-    def apply_report_status(self, name: str, body: Object) -> None:
+    def apply_report_status(self, name: str, body: Object) -> Object:
         where = path(REPORT_KIND, "", name, "status")
-        self._reports.send(body, partial(self._apply, where))
+        return self._reports.send(body, partial(self._apply, where))
 
     def label_report(self, name: str, labels: Mapping[str, str]) -> None:
         self._merge(path(REPORT_KIND, "", name), {"metadata": {"labels": dict(labels)}})
@@ -143,16 +156,20 @@ class KubernetesApi:
     def close(self) -> None:
         self._transport.close()
 
-    def _open_reports(self, label: str, value: str) -> Iterator[Object]:
-        query = [("labelSelector", f"{label}={label_value(value)},{LABEL_STATE}=Open")]
-        for page in self._transport.pages(path(REPORT_KIND), query=query):
+    def _list(self, selector: str, accept: str = JSON) -> Iterator[Object]:
+        query = [("labelSelector", selector)]
+        for page in self._transport.pages(path(REPORT_KIND), query=query, accept=accept):
             yield from page.get("items") or ()
 
     def _create(self, where: str, body: Object) -> Object:
         return self._transport.request("POST", where, body, query=_MANAGER)
 
-    def _apply(self, where: str, body: Object) -> None:
-        self._transport.request("PATCH", where, body, query=_FORCED, content=APPLY)
+    def _apply(self, where: str, body: Object) -> Object:
+        return self._transport.request("PATCH", where, body, query=_FORCED, content=APPLY)
 
     def _merge(self, where: str, body: Object, content: str = MERGE) -> None:
         self._transport.request("PATCH", where, body, query=_MANAGER, content=content)
+
+
+def _open_with(label: str, value: str) -> str:
+    return f"{label}={label_value(value)},{LABEL_STATE}=Open"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, OrderedDict
+from collections.abc import Sequence
 from dataclasses import replace
 
 from reveal_analyzer.sinks.kube.api import SinkApi
@@ -18,6 +19,7 @@ from reveal_contract.kube.errors import (
 )
 from reveal_contract.kube.events import Event, EventRecorder, ObjectReference, Posting
 from reveal_contract.kube.names import ANALYZER_MANAGER
+from reveal_contract.kube.silence import silence_of
 
 log = logging.getLogger(__name__)
 
@@ -40,20 +42,25 @@ class Delivery:
         self._uids: OrderedDict[str, tuple[str, float]] = OrderedDict()
         self._refusal_logged = False
 
-    def deliver(self, entry: ReportEntry, owner: ReportOwner, now_s: float) -> Report:
+    def deliver(self, entry: ReportEntry, owner: ReportOwner, now_s: float, now_ns: int) -> Report:
         """Write the report, then its Events; return what was written.
 
         What was done before an error is not done again: each step has the same result when it is
-        repeated, and an Event leaves the entry once it is written.
+        repeated, and an Event leaves the entry once it is written.  A silenced report has no
+        Events.
         """
         report = entry.report
         if entry.written_core is None:
             self._create(report, owner)
             entry.written_core, entry.written_labels = (), report.labels()
-        # Without Events the status is written even if its core is the same: that is a refresh.
-        if entry.written_core != report.core or not entry.events:
+        # Without Events the status is written even if its core is the same: that is a refresh.  It
+        # is written before the first attempt of an Event, too: its response has the silence.
+        if entry.written_core != report.core or not isinstance(_first(entry.events), Posting):
             self._write_status(entry, report, owner)
             entry.written_core = report.core
+        if entry.is_silenced(now_ns):
+            self.events["silenced"] += len(entry.events)
+            entry.events.clear()
         while entry.events:
             self._write_event(entry, now_s)
         return report
@@ -80,11 +87,12 @@ class Delivery:
     def _write_status(self, entry: ReportEntry, report: Report, owner: ReportOwner) -> None:
         body = replace(report, generation=owner.generation).to_apply()
         try:
-            self._api.apply_report_status(report.name, body)
+            stored = self._api.apply_report_status(report.name, body)
         except NotFoundError:  # somebody deleted it
             self._create(report, owner)
             entry.written_labels = report.labels()
-            self._api.apply_report_status(report.name, body)
+            stored = self._api.apply_report_status(report.name, body)
+        entry.silence = silence_of(stored)
         written = entry.written_labels
         if any(written.get(key) != value for key, value in report.labels().items()):
             self._api.label_report(report.name, report.labels())
@@ -165,3 +173,7 @@ class Delivery:
             if len(self._uids) > _MAX_UIDS:
                 self._uids.popitem(last=False)
         return events.node(name, uid)
+
+
+def _first(events: Sequence[PendingEvent | Posting]) -> PendingEvent | Posting | None:
+    return events[0] if events else None

@@ -11,6 +11,7 @@ from reveal_contract.finding import Severity, State
 from reveal_contract.kube.anomaly_report import Report
 from reveal_contract.kube.events import REASONS, EventReason, Posting
 from reveal_contract.kube.report_parser import has_status, parse_report
+from reveal_contract.kube.silence import Silence
 
 _BY_NAME = {reason.name: reason for reason in REASONS}
 
@@ -65,7 +66,8 @@ class ReportEntry:
     ``pod_notified``: a pod has an Event, or may have one by another analyzer.  ``reminders`` counts
     the ages whose reminder is due or done, None before the first look at it.  ``written_core`` is
     the core of what the API has, None where it has no report; ``written_labels`` are the labels
-    there.  After ``attempts`` that the API failed for this object the next is due at ``retry_s``.
+    there, ``silence`` is the silence there, as far as it is known.  After ``attempts`` that the
+    API failed for this object the next is due at ``retry_s``.
     """
 
     finding_id: str
@@ -82,6 +84,7 @@ class ReportEntry:
     written_core: tuple[str, ...] | None = None
     written_s: float = 0.0
     written_labels: dict[str, str] = field(default_factory=dict)
+    silence: Silence | None = None
     attempts: int = 0
     retry_s: float = 0.0
     events: list[PendingEvent | Posting] = field(default_factory=list)
@@ -110,6 +113,10 @@ class ReportEntry:
         state, severity, subsystem, *_ = self.written_core
         severe = Severity(severity).rank >= Severity.HIGH.rank
         return f"{subsystem}{severity}" if severe and state == State.OPEN else ""
+
+    def is_silenced(self, now_ns: int) -> bool:
+        """Whether a user silenced the report, and the silence has not ended."""
+        return self.silence is not None and self.silence.is_active(now_ns)
 
     @property
     def adoptable(self) -> bool:

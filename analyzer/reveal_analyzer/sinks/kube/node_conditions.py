@@ -28,6 +28,7 @@ from reveal_contract.kube.node_condition import (
     wants_conditions,
 )
 from reveal_contract.kube.report_parser import parse_report
+from reveal_contract.kube.silence import is_silenced
 
 log = logging.getLogger(__name__)
 
@@ -73,7 +74,7 @@ class NodeConditions:
     """
 
     def __init__(self, api: SinkApi, profile: str, *, enabled: bool) -> None:
-        self._api, self._profile, self._enabled = api, profile, enabled
+        self._api, self._profile, self.enabled = api, profile, enabled
         # by node, the urgent reports of this analyzer when the node was looked at last
         self._checked: dict[str, frozenset[str]] = {}
         self._refusal_logged = False
@@ -84,9 +85,7 @@ class NodeConditions:
         A report that is milder by now may have left one.  That is not looked for where conditions
         are off: it would cost every analyzer a request for each open report.
         """
-        return {
-            each.node for each in reports if each.anomaly and (self._enabled or is_urgent(each))
-        }
+        return {each.node for each in reports if each.anomaly and (self.enabled or is_urgent(each))}
 
     def recheck(self, nodes: Iterable[str]) -> None:
         """Look at these nodes again: their reports are open, or an earlier run left something."""
@@ -97,7 +96,7 @@ class NodeConditions:
 
         After that error the rest is done by the next call.
         """
-        urgent = urgent if self._enabled else {}
+        urgent = urgent if self.enabled else {}
         for node in sorted({*urgent, *self._checked}):
             reports = urgent.get(node, frozenset())
             if self._checked.get(node, frozenset()) != reports:
@@ -111,10 +110,10 @@ class NodeConditions:
         """Make the condition of one node right; a refusal is logged, and tried at the next list."""
         try:
             present = reason_of(self._api.node(node))
-            if present is None and not self._enabled:
+            if present is None and not self.enabled:
                 return
-            desired = self._desired(node)
-            if desired and not self._enabled:
+            desired = self._desired(node, now_ns)
+            if desired and not self.enabled:
                 return
             if (desired and desired.reason) != present:
                 self._api.patch_node_conditions(node, [condition(desired, now_ns)])
@@ -127,9 +126,10 @@ class NodeConditions:
             self._refusal_logged = True
             log.log(level, "the condition of node %s cannot be written: %s", node, error)
 
-    def _desired(self, node: str) -> ConditionText | None:
-        """Return what the condition should say, by all open reports of the node."""
-        found = map(parse_report, self._api.open_reports_on(node))
+    def _desired(self, node: str, now_ns: int) -> ConditionText | None:
+        """Return what the condition should say, by all open reports that nobody silenced."""
+        listed = self._api.open_reports_on(node)
+        found = [parse_report(each) for each in listed if not is_silenced(each, now_ns)]
         reports = [each for each in found if each and each.node == node and is_urgent(each)]
         profiles = {report.identity.profile for report in reports}
         counting = {profile for profile in profiles if self._counts(profile)}
@@ -138,7 +138,7 @@ class NodeConditions:
 
     def _counts(self, profile: str) -> bool:
         """Whether the reports of a profile put conditions on nodes."""
-        if profile == self._profile and self._enabled:
+        if profile == self._profile and self.enabled:
             return True
         try:
             return wants_conditions(self._api.profile(profile).get("spec") or {})

@@ -11,7 +11,7 @@ import logging
 import re
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from reveal_contract.kube.errors import ApiError
 
@@ -21,6 +21,7 @@ _UNDECLARED = re.compile(r"\.status\.(\w+)[\w.\[\]=\"]*: field not declared in s
 _FORGOTTEN_S = 600.0  # then the schema is tried again
 
 Body = dict[str, Any]
+T = TypeVar("T")
 
 
 class OlderSchema:
@@ -30,8 +31,11 @@ class OlderSchema:
         self._kind, self._clock = kind, clock
         self._missing: dict[str, float] = {}  # field: when it was refused
 
-    def send(self, body: Mapping[str, Any], send: Callable[[Body], None]) -> None:
-        """Send a body, without the fields of its status that the schema does not have."""
+    def send(self, body: Mapping[str, Any], send: Callable[[Body], T]) -> T:
+        """Send a body, without the fields of its status that the schema does not have.
+
+        Returns what ``send`` returns.
+        """
         while True:
             try:
                 return send(self._without_missing(body))

@@ -31,6 +31,7 @@ from reveal_analyzer.telemetry.snapshot import Snapshot
 from reveal_contract.finding import Finding, FindingChange, FindingUpdate, Severity, State
 from reveal_contract.kube.anomaly_report import Report
 from reveal_contract.kube.report_parser import parse_report
+from reveal_contract.kube.silence import Silence, silence_of
 from reveal_contract.settings import AnalyzerSettings
 
 REFRESH_S = 300.0
@@ -45,6 +46,7 @@ class ListedReport:
     report: Report
     labels: Mapping[str, str]
     consistent: bool
+    silence: Silence | None = None
 
     @classmethod
     def parse(cls, found: Mapping[str, Any]) -> ListedReport | None:
@@ -54,7 +56,7 @@ class ListedReport:
             return None
         labels = dict(found["metadata"].get("labels") or {})
         agree = all(labels.get(key) == value for key, value in report.labels().items())
-        return cls(report, labels, agree and bool(found.get("status")))
+        return cls(report, labels, agree and bool(found.get("status")), silence_of(found))
 
     def entry(self, now_s: float = 0.0) -> ReportEntry:
         """Return it as an entry that the API has, and that nobody observes yet."""
@@ -67,6 +69,7 @@ class ListedReport:
             written_core=self.report.core if self.consistent else (),
             written_s=now_s,
             written_labels=dict(self.labels),
+            silence=self.silence,
         )
 
 
@@ -195,11 +198,22 @@ class ReportStore:
         """Return what has not been delivered."""
         return [entry for entry in self._entries if entry.pending]
 
-    def urgent_by_node(self) -> dict[str, frozenset[str]]:
+    def set_silences(self, silences: Mapping[str, Silence | None]) -> None:
+        """Take the silences of reports, by name; a report that is not among them keeps its own."""
+        for name, silence in silences.items():
+            if (entry := self._entries.by_name(name)) is not None:
+                entry.silence = silence
+
+    @property
+    def has_urgent(self) -> bool:
+        """Whether the API has an open report that a person should look at, silenced or not."""
+        return any(entry.written_urgent for entry in self._entries)
+
+    def urgent_by_node(self, now_ns: int) -> dict[str, frozenset[str]]:
         """Return, by node, what the API has as open that a person should look at now."""
         found: dict[str, set[str]] = {}
         for entry in self._entries:
-            if urgent := entry.written_urgent:
+            if (urgent := entry.written_urgent) and not entry.is_silenced(now_ns):
                 found.setdefault(entry.report.node, set()).add(f"{entry.report.name} {urgent}")
         return {node: frozenset(reports) for node, reports in found.items()}
 
@@ -220,6 +234,7 @@ class ReportStore:
 
     def _take_listed(self, entry: ReportEntry | None, listed: ListedReport, now_s: float) -> None:
         if entry is not None and entry.written_core is not None:
+            entry.silence = listed.silence
             return  # written by this process: what it knows is newer than the list
         found = listed.entry(now_s)
         if entry is None:

@@ -32,6 +32,7 @@ from reveal_contract.kube.errors import (
     UnavailableError,
 )
 from reveal_contract.kube.names import POD_VARIABLE
+from reveal_contract.kube.silence import silence_of
 from reveal_contract.settings import AnalyzerSettings, SettingsError
 
 log = logging.getLogger(__name__)
@@ -39,6 +40,7 @@ log = logging.getLogger(__name__)
 ROUND_SECONDS = 1.0
 LIST_SECONDS = 600.0  # between two lists of the open reports
 SERIES_SECONDS = 60.0
+SILENCE_SECONDS = 30.0  # between two looks at who silenced what puts a condition on its node
 MAX_FAILURES = 5  # reports that fail in one round: then the API fails, and not the reports
 CLOSE_SECONDS = 3.0  # for the last reports; the spool keeps what is left
 
@@ -104,7 +106,7 @@ class KubeSink:
         self._snapshot: Snapshot | None = None
         self._observed: Snapshot | None = None
         self._listed_s: float | None = None
-        self._series_s = 0.0
+        self._series_s = self._silences_s = 0.0
         self._owner: ReportOwner | None = None
         self._spooled: list[tuple[str, int]] = []
         self._store.restore(self._spool.load())
@@ -207,6 +209,7 @@ class KubeSink:
     def _write_reports(self, now: float) -> None:
         self._list(now)
         self._deliver()
+        self._read_silences(now)
         self._write_conditions()
         self._write_series(now)
 
@@ -266,11 +269,29 @@ class KubeSink:
         self._write_spool()
         self._deliver_all(due)
 
+    def _read_silences(self, now: float) -> None:
+        """Read who silenced which urgent report, where such a report puts a condition on a node.
+
+        For Events the response to each write is enough.
+        """
+        if not self._conditions.enabled or now < self._silences_s:
+            return
+        with self._changed:
+            has_urgent = self._store.has_urgent
+        if not has_urgent:
+            return
+        self._silences_s = now + SILENCE_SECONDS
+        found = self._api.urgent_metadata(self._profile)
+        silences = {item["metadata"]["name"]: silence_of(item) for item in found}
+        with self._changed:
+            self._store.set_silences(silences)
+
     def _write_conditions(self) -> None:
         """Follow the reports that the API has by now: what was just delivered is among them."""
+        now_ns = time.time_ns()
         with self._changed:
-            urgent = self._store.urgent_by_node()
-        self._conditions.update(urgent, time.time_ns())
+            urgent = self._store.urgent_by_node(now_ns)
+        self._conditions.update(urgent, now_ns)
 
     def _deliver_all(self, due: Sequence[ReportEntry]) -> None:
         """Deliver each report; one that the API fails for stops the others only after some."""
@@ -290,7 +311,7 @@ class KubeSink:
     def _deliver_entry(self, entry: ReportEntry) -> None:
         assert self._owner is not None
         try:
-            written = self._delivery.deliver(entry, self._owner, time.monotonic())
+            written = self._delivery.deliver(entry, self._owner, time.monotonic(), time.time_ns())
         except InvalidObjectError as error:
             self._delivery.reports["invalid"] += 1
             name = entry.report.name

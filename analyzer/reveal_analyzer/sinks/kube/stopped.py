@@ -26,7 +26,7 @@ class StoppedReports:
     def resolve_all(self, owner: ReportOwner, now_s: float, now_ns: int) -> Iterator[str]:
         """Resolve all open reports of the profile; yield the node of each.  Raises ``ApiError``."""
         for entry in self._entries(self._api.open_reports(owner.name), now_ns):
-            self._delivery.deliver(entry, owner, now_s)
+            self._delivery.deliver(entry, owner, now_s, now_ns)
             yield entry.report.node
 
     def _entries(self, found: Iterable[Object], now_ns: int) -> Iterator[ReportEntry]:

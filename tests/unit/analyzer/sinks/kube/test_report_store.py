@@ -381,8 +381,10 @@ def test_urgent_nodes_have_an_open_report_of_high_severity() -> None:
     harness = StoreHarness()
     harness.update(opened("a", severity=Severity.HIGH), opened("b", node_name="n2"))
     harness.deliver()
-    assert list(harness.store.urgent_by_node()) == ["n1"]
+    assert list(harness.store.urgent_by_node(harness.now_ns)) == ["n1"]
     harness.update(resolved("a", severity=Severity.HIGH))
-    assert list(harness.store.urgent_by_node()) == ["n1"], "the API still has it as open"
+    assert list(harness.store.urgent_by_node(harness.now_ns)) == ["n1"], (
+        "the API still has it as open"
+    )
     harness.deliver()
-    assert harness.store.urgent_by_node() == {}
+    assert harness.store.urgent_by_node(harness.now_ns) == {}
