@@ -79,6 +79,7 @@ def test_the_default_release_has_the_documented_objects(helm: Helm) -> None:
         ),
         ("ClusterRole", "reveal-view"),
         ("ClusterRole", "reveal-edit"),
+        ("ClusterRole", "reveal-silence"),
         ("Role", "reveal-operator"),
         ("RoleBinding", "reveal-operator"),
         ("Service", "reveal-operator"),

@@ -60,7 +60,11 @@ def test_reports_are_written_by_analyzers_alone(helm: Helm) -> None:
         if {"create", "patch", "update"} & set(rule["verbs"])
         and any(resource.startswith("anomalyreports") for resource in rule["resources"])
     }
-    assert writers == {"reveal-analyzer"}
+    assert writers == {"reveal-analyzer", "reveal-silence"}
+    # their status, which is what was found, is a subresource
+    assert granted(helm, "reveal-silence") == {
+        f"{verb} anomalyreports" for verb in ("get", "list", "watch", "patch")
+    }
 
 
 def test_each_account_has_its_own_binding(helm: Helm) -> None:
@@ -88,13 +92,15 @@ def test_user_roles_include_the_custom_resources(helm: Helm) -> None:
     prefix = "rbac.authorization.k8s.io/aggregate-to-"
     objects = helm.render()
     view = find_object(objects, "ClusterRole", "reveal-view")["metadata"]["labels"]
-    edit = find_object(objects, "ClusterRole", "reveal-edit")["metadata"]["labels"]
     assert {f"{prefix}{role}" for role in ("view", "edit", "admin")} <= view.keys()
-    assert {f"{prefix}{role}" for role in ("edit", "admin")} <= edit.keys()
-    assert f"{prefix}view" not in edit
+    for role in ("edit", "silence"):
+        labels = find_object(objects, "ClusterRole", f"reveal-{role}")["metadata"]["labels"]
+        assert {f"{prefix}{into}" for into in ("edit", "admin")} <= labels.keys()
+        assert f"{prefix}view" not in labels
     without = helm.render("--set", "rbac.aggregateToUserRoles=false")
-    labels = find_object(without, "ClusterRole", "reveal-view")["metadata"]["labels"]
-    assert not any(label.startswith(prefix) for label in labels)
+    for role in ("view", "edit", "silence"):
+        labels = find_object(without, "ClusterRole", f"reveal-{role}")["metadata"]["labels"]
+        assert not any(label.startswith(prefix) for label in labels)
 
 
 def test_no_rbac_objects_are_created_if_disabled(helm: Helm) -> None:

@@ -71,7 +71,7 @@ def test_the_page_names_the_fields_of_a_report() -> None:
 def test_the_page_has_every_flag_of_every_command() -> None:
     listed: dict[str, set[str]] = {}
     for row in effects.rows("Flags"):
-        commands = [name for name in row.names if name.startswith("reveal")]
+        commands = [name for name in row.names if name.startswith(("reveal", "kubectl"))]
         for command in commands:
             listed.setdefault(command, set()).update(set(row.names) - set(commands))
     assert listed == effects.flags()

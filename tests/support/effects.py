@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from reveal_analyzer.__main__ import parser as analyzer_parser
 from reveal_cli.__main__ import build_parser
+from reveal_cli.kubectl.__main__ import build_parser as kubectl_parser
 from reveal_collector.command import parser as collector_parser
 from reveal_operator.__main__ import parser as operator_parser
 
@@ -45,6 +46,7 @@ def flags() -> dict[str, set[str]]:
     """Return the flags and arguments of each command of each program."""
     parsers = {
         "reveal": build_parser(),
+        "kubectl reveal": kubectl_parser(),
         "reveal-collector": collector_parser(),
         "reveal-analyzer": analyzer_parser(),
         "reveal-operator": operator_parser(),

@@ -1,0 +1,24 @@
+"""Flags that all verbs have, before or after the verb."""
+
+from __future__ import annotations
+
+import argparse
+
+JSON = "json"
+DEFAULTS = {"context": None, "kubeconfig": None, "output": "text"}
+
+
+def add_common(parser: argparse.ArgumentParser) -> None:
+    """Declare the common flags; those that are not given keep what the main parser has."""
+    parser.add_argument(
+        "--context", metavar="NAME", default=argparse.SUPPRESS,
+        help="the context of the kubeconfig (default: the current one)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--kubeconfig", metavar="FILE", default=argparse.SUPPRESS,
+        help="the kubeconfig file (default: $KUBECONFIG, else ~/.kube/config)",
+    )  # fmt: skip
+    parser.add_argument(
+        "-o", "--output", choices=("text", JSON), default=argparse.SUPPRESS,
+        help="text (default) or JSON",
+    )  # fmt: skip

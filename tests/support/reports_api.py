@@ -1,0 +1,79 @@
+"""The API of a cluster with AnomalyReports in memory, as the kubectl plugin asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import unquote
+
+from reveal_contract.finding import Finding
+from reveal_contract.kube.anomaly_report import report
+from reveal_contract.kube.errors import ApiError, NotFoundError
+from reveal_contract.kube.names import LABEL_STATE, REPORT_KIND
+from reveal_contract.kube.paths import JSON, MERGE, path
+
+NOW_S = 1_700_003_600  # an hour after the findings of ``finding_factory``
+SERVER = "https://cluster.example:6443"
+
+Object = dict[str, Any]
+Query = Sequence[tuple[str, str]]
+
+
+class ReportsApi:
+    """``Requests`` of the plugin; ``error`` is raised by the next request with that method."""
+
+    def __init__(self, *findings: Finding, profile: str = "p") -> None:
+        self.items = {
+            item["metadata"]["name"]: item for item in (stored(each, profile) for each in findings)
+        }
+        self.errors: dict[str, ApiError] = {}
+        self.requests: list[str] = []
+
+    @property
+    def server(self) -> str:
+        return SERVER
+
+    def now(self) -> float:
+        return NOW_S
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        query: Query = (),
+        content: str = JSON,
+    ) -> Object:
+        self._asked(method, path)
+        name = unquote(path.rpartition("/")[2])
+        if name not in self.items:
+            raise NotFoundError("not found", 404)
+        if body is not None:
+            assert (method, content) == ("PATCH", MERGE)
+            self._merge(name, body)
+        return self.items[name]
+
+    def pages(self, path: str, *, query: Query = (), accept: str = JSON) -> Iterator[Object]:
+        self._asked("LIST", path)
+        only_open = ("labelSelector", f"{LABEL_STATE}=Open") in query
+        for item in self.items.values():
+            if not only_open or item["metadata"]["labels"][LABEL_STATE] == "Open":
+                yield {"items": [item]}
+
+    def _asked(self, method: str, where: str) -> None:
+        assert where.startswith(path(REPORT_KIND))
+        self.requests.append(method)
+        if (error := self.errors.get(method)) is not None:
+            raise error
+
+    def _merge(self, name: str, body: Mapping[str, Any]) -> None:
+        metadata = self.items[name]["metadata"]
+        merged = {**metadata.get("annotations", {}), **body["metadata"]["annotations"]}
+        metadata["annotations"] = {key: text for key, text in merged.items() if text is not None}
+
+
+def stored(finding: Finding, profile: str = "p") -> Object:
+    """Return the report of a finding as the API has it."""
+    whole = report(finding, profile, 1)
+    return {**whole.to_create(), "status": whole.status}
