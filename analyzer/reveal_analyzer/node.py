@@ -17,6 +17,7 @@ from reveal_analyzer.episodes.findings import FindingTracker
 from reveal_analyzer.episodes.trace import ObservedSecond
 from reveal_analyzer.fleet.minute import MinuteRecorder
 from reveal_analyzer.heartbeat.findings import JobMonitor
+from reveal_analyzer.heartbeat.tracker import StepTime
 from reveal_analyzer.hypotheses import loader
 from reveal_analyzer.hypotheses.bound_signature import ConditionInputs
 from reveal_analyzer.hypotheses.signature_matcher import Matches, SignatureMatcher
@@ -237,6 +238,11 @@ class NodeAnalyzer:
             heartbeats=self._jobs.lines(),
         )
 
+    @property
+    def step_times(self) -> Mapping[str, StepTime]:
+        """The step times of the jobs in the last second, by subject."""
+        return self._jobs.step_times
+
     def lost_time(self) -> tuple[LostTime, ...]:
         """Return what each busy subject lost, silent seconds left out; empty without a ledger."""
         return tuple(lost_time(self._lost.totals()))
@@ -318,7 +324,7 @@ class NodeAnalyzer:
 
     def _periods(self) -> dict[str, float]:
         """Return the current step times of the jobs, in seconds, if they can be trusted."""
-        steps = self._jobs.step_times.items()
+        steps = self.step_times.items()
         return {subject: step.period for subject, step in steps if step.readings}
 
     def _agreeing(self) -> tuple[Method, ...]:

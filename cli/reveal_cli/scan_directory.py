@@ -41,6 +41,18 @@ def _exists(path: Path) -> str:
     return f"{path} exists already: name another directory or remove it"
 
 
+def recording_of(path: Path) -> Path:
+    """Return the recording of a scan's directory, or the path itself if it is none.
+
+    Raises ``CliError`` for a directory without a recording.
+    """
+    if not path.is_dir():
+        return path
+    if not (path / RECORDING).is_file():
+        raise CliError(f"{path} has no {RECORDING}: name a recording, or a directory of a scan")
+    return path / RECORDING
+
+
 def release_directory(directory: Path) -> None:
     """Remove the files of a scan that never began, so that the next one can use the directory."""
     for name in SCAN_FILES:

@@ -9,12 +9,16 @@ from reveal_cli.commands import (
     demo,
     doctor,
     explain,
+    export,
     hypotheses,
     record,
     scan,
     select,
     top,
+    trace,
 )
 
 # in the order of ``reveal --help``
-COMMANDS = (scan, top, demo, record, analyze, explain, catalog, hypotheses, select, doctor)
+COMMANDS = (
+    scan, top, demo, record, analyze, explain, trace, export, catalog, hypotheses, select, doctor,
+)  # fmt: skip

@@ -1,0 +1,1 @@
+"""Recordings as traces for the viewer of Perfetto."""
