@@ -1,4 +1,4 @@
-"""Alerts and dashboard speak of metrics that exist, in a language that Prometheus reads."""
+"""Alerts and dashboards speak of metrics that exist, in a language that Prometheus reads."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import pytest
 import yaml
 from prometheus_client.metrics_core import Metric
 
+from reveal_analyzer.ledger.subject_metrics import SubjectMetrics
 from reveal_analyzer.sinks.metrics import KubeSinkMetrics, Metrics
 from reveal_collector.collector import Collector
 from reveal_collector.exporter.metrics import HealthExporter
@@ -27,7 +28,11 @@ from support.helm_chart import CHART, ROOT, Helm, HelmError, find_object
 ALERTS: list[dict[str, Any]] = yaml.safe_load((CHART / "files" / "alerts.yaml").read_text())[
     "alerts"
 ]
-DASHBOARD = json.loads((CHART / "files" / "dashboard.json").read_text())
+DASHBOARDS: dict[str, dict[str, Any]] = {  # by their keys in the ConfigMap
+    "reveal.json": json.loads((CHART / "files" / "dashboard.json").read_text()),
+    "reveal-jobs.json": json.loads((CHART / "files" / "dashboard-jobs.json").read_text()),
+}
+VARIABLES = {"$__rate_interval": "5m", "$__range": "6h", "$node": ".*", "$subject": ".*"}
 OURS = re.compile(r"\b(?:reveal|process)_[a-z0-9_]+")
 PAGE = (ROOT / "docs" / "reference/alerts.md").read_text()
 
@@ -35,9 +40,21 @@ PAGE = (ROOT / "docs" / "reference/alerts.md").read_text()
 def expressions() -> Iterator[str]:
     for alert in ALERTS:
         yield alert["expr"]
-    for panel in DASHBOARD["panels"]:
-        for target in panel.get("targets", ()):
-            yield target["expr"].replace("$__rate_interval", "5m").replace("$node", ".*")
+    for dashboard in DASHBOARDS.values():
+        yield from queries(dashboard)
+
+
+def queries(dashboard: dict[str, Any]) -> Iterator[str]:
+    """What a dashboard asks Prometheus: of its panels, annotations and variables."""
+    asked = [target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", ())]
+    asked += [each["expr"] for each in dashboard.get("annotations", {}).get("list", ())]
+    labels = (each["query"] for each in dashboard["templating"]["list"] if each["type"] == "query")
+    asked += [re.sub(r"label_values\((.*), \w+\)", r"\1", query) for query in labels]
+    for expression in asked:
+        for name, value in VARIABLES.items():
+            expression = expression.replace(name, value)  # noqa: PLW2901
+        assert "$" not in expression
+        yield expression
 
 
 def series(families: Iterable[Metric]) -> set[str]:
@@ -58,6 +75,7 @@ def existing() -> set[str]:
     analyzer.watch(lambda: defaultdict(int))
     analyzer.watch_states(defaultdict(int))
     analyzer.registry.register(KubeSinkMetrics(lambda: defaultdict(int)))
+    analyzer.registry.register(SubjectMetrics(1))
     collector = Collector(CollectorSettings(node="n", redis_url="", include=("loadavg",)), [])
     operator = Operator(
         cast(KubernetesClient, None), OperatorOptions(Defaults("n", "collector", "analyzer"))
@@ -137,7 +155,7 @@ def test_promtool_accepts_the_rules(helm: Helm, tmp_path: Path) -> None:
     assert f"{len(ALERTS)} rules found" in promtool(path)
 
 
-def test_promtool_accepts_the_queries_of_the_dashboard(tmp_path: Path) -> None:
+def test_promtool_accepts_the_queries_of_the_dashboards(tmp_path: Path) -> None:
     rules = [
         {"record": f"panel:{number}", "expr": expression}
         for number, expression in enumerate(expressions())
@@ -154,12 +172,17 @@ def test_promtool_refuses_a_wrong_rule(tmp_path: Path) -> None:
         promtool(path)
 
 
-def test_the_dashboard_can_be_loaded_by_grafana(helm: Helm) -> None:
+def test_the_dashboards_can_be_loaded_by_grafana(helm: Helm) -> None:
     result = find_object(helm.render("--set", "grafanaDashboard.enabled=true"), "ConfigMap")
     assert result["metadata"]["labels"]["grafana_dashboard"] == "1"
     assert result["metadata"]["annotations"]["grafana_folder"] == "Reveal"
-    assert json.loads(result["data"]["reveal.json"]) == DASHBOARD
-    panels = DASHBOARD["panels"]
+    assert {key: json.loads(text) for key, text in result["data"].items()} == DASHBOARDS
+    assert len({each["uid"] for each in DASHBOARDS.values()}) == len(DASHBOARDS)
+
+
+@pytest.mark.parametrize("name", DASHBOARDS)
+def test_no_panel_covers_another(name: str) -> None:
+    panels = DASHBOARDS[name]["panels"]
     assert len({panel["id"] for panel in panels}) == len(panels)
     taken: set[tuple[int, int]] = set()
     for panel in panels:

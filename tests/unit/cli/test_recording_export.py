@@ -69,7 +69,7 @@ def test_columns_come_and_go_with_the_tables(tmp_path: Path) -> None:
     assert [row["network.nic.rx_bytes{eth1}"] for row in lines(rows)] == ["", "0"]
 
 
-def test_a_second_is_in_one_row_after_the_clock_was_set_back(tmp_path: Path) -> None:
+def test_no_second_has_two_rows_after_the_clock_was_set_back(tmp_path: Path) -> None:
     node = Node()
     messages = [(node.slice(), TABLE) for _ in range(5)]
     rows = written(tmp_path / "r.rvl", [*messages, messages[2]])

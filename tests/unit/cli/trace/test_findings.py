@@ -65,7 +65,7 @@ def test_flows_lead_from_the_cause_to_the_finding_and_to_whom_it_slows() -> None
     assert victim.details == {"lost time": "12.5 %"}
 
 
-def test_a_finding_is_as_long_as_it_was_observed_and_a_second_at_least() -> None:
+def test_a_finding_is_as_long_as_it_was_observed_and_no_shorter_than_a_second() -> None:
     short = row(last_observed_ns=START_NS)
     lengths = [each.end - each.begin for each in drawn(row(), short).of("finding")]
     assert lengths == [5 * SECOND, SECOND]
