@@ -140,13 +140,11 @@ def parquet_parts(rows: RecordingRows) -> Iterator[bytes]:
     sink = _Sink()
     with ParquetWriter(sink, schema) as writer:
         for group in _groups(rows):
-            columns = [[row.start_ns * 1000 // NS_PER_SECOND for row in group]]
-            columns += [[printable(row.node) for row in group]] if rows.several_nodes else []
+            times = [row.start_ns * 1000 // NS_PER_SECOND for row in group]
+            arrays = [arrow.array(times, schema.field(TIME).type)]
+            if rows.several_nodes:
+                arrays.append(arrow.array([printable(row.node) for row in group]))
             values = np.stack([row.values for row in group])
-            arrays = [
-                arrow.array(column, field.type)
-                for column, field in zip(columns, schema, strict=False)
-            ]
             arrays += [arrow.array(column, from_pandas=True) for column in values.T]
             writer.write_table(arrow.Table.from_arrays(arrays, schema=schema))
             yield from sink.taken()
@@ -180,7 +178,8 @@ class _Sink(io.RawIOBase):
         self._position += len(part)
         return len(part)
 
-    def tell(self) -> int:
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        """Return the position, which is always the end: the writer only asks for it."""
         return self._position
 
     def taken(self) -> list[bytes]:

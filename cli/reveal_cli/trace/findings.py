@@ -6,12 +6,12 @@ import json
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from itertools import chain
-from pathlib import Path as FilePath
+from pathlib import Path
 from typing import Any
 
 from reveal_cli.errors import CliError
 from reveal_cli.trace.packets import Slice
-from reveal_cli.trace.timeline import Path, Timeline, identity
+from reveal_cli.trace.timeline import Timeline, TrackPath, identity
 from reveal_contract.finding import Confidence, FindingKind
 from reveal_contract.time_units import NS_PER_SECOND
 
@@ -22,7 +22,7 @@ _UNKNOWN = "cause unknown"
 _TEXTS = ("claim", "severity", "state", "resolution", "id")
 
 
-def read(path: FilePath) -> list[Row]:
+def read(path: Path) -> list[Row]:
     """Return the last state of each finding of a file; raises ``CliError``."""
     rows: dict[str, Row] = {}
     try:
@@ -87,7 +87,7 @@ def times(row: Row) -> tuple[int, int]:
     return begin, max(end, begin + NS_PER_SECOND)
 
 
-def counters(row: Row) -> Iterator[tuple[Path, str, str]]:
+def counters(row: Row) -> Iterator[tuple[TrackPath, str, str]]:
     """Yield the metrics of the evidence: the path of their track, their label, and their unit."""
     if row["kind"] != FindingKind.ANOMALY:
         return

@@ -21,8 +21,7 @@ from reveal_cli.recordings import Slices
 from reveal_cli.replay import judge_whole, replay
 from reveal_cli.trace.findings import JOBS, Row, counters, draw, times
 from reveal_cli.trace.packets import Slice
-from reveal_cli.trace.timeline import Path as TrackPath
-from reveal_cli.trace.timeline import Timeline
+from reveal_cli.trace.timeline import Timeline, TrackPath
 from reveal_contract.settings import AnalyzerSettings
 from reveal_contract.time_units import NS_PER_SECOND
 from reveal_contract.wire import Message

@@ -8,7 +8,7 @@ from hashlib import blake2b
 from reveal_cli.trace import packets
 from reveal_cli.trace.packets import Slice
 
-Path = tuple[str, ...]  # the node, then the tracks from the outer one to the inner one
+TrackPath = tuple[str, ...]  # the node, then the tracks from the outer one to the inner one
 
 # above every process id of Linux: nodes must not share ids with processes of another trace
 _FIRST_PID = (1 << 22) + 1
@@ -25,15 +25,15 @@ class Timeline:
 
     def __init__(self) -> None:
         self._nodes: dict[str, int] = {}
-        self._slices: dict[Path, list[tuple[int, Slice]]] = {}  # with their numbers
+        self._slices: dict[TrackPath, list[tuple[int, Slice]]] = {}  # with their numbers
         self._added = 0
-        self._counters: dict[Path, tuple[str, list[bytes]]] = {}
+        self._counters: dict[TrackPath, tuple[str, list[bytes]]] = {}
 
     def node(self, name: str) -> None:
         """Add a node, which is displayed as a process."""
         self._nodes.setdefault(name, _FIRST_PID + len(self._nodes))
 
-    def add(self, path: Path, slice_: Slice) -> None:
+    def add(self, path: TrackPath, slice_: Slice) -> None:
         """Add a slice; those of one track may overlap.
 
         A flow leads from a slice to one that begins later, or was added later.
@@ -42,7 +42,7 @@ class Timeline:
         self._slices.setdefault(path, []).append((self._added, slice_))
         self._added += 1
 
-    def count(self, path: Path, unit: str, time_ns: int, value: float) -> None:
+    def count(self, path: TrackPath, unit: str, time_ns: int, value: float) -> None:
         """Add a value of a counter track, whose first unit counts."""
         self.node(path[0])
         _, values = self._counters.setdefault(path, (unit, []))

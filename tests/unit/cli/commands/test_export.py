@@ -66,7 +66,7 @@ def test_the_ending_selects_the_format(faulty: Path, tmp_path: Path, capsys: Cap
     assert "must end in .csv or .parquet" in capsys.readouterr().err
 
 
-def test_without_pyarrow_a_sentence_says_what_to_do(
+def test_without_pyarrow_there_is_a_sentence_with_the_remedy(
     faulty: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
