@@ -169,6 +169,7 @@ def build(
 ) -> Worker:
     """Return the worker with all its parts; metrics are served, nothing is read yet."""
     from reveal_analyzer.detectors import isolation_forest  # noqa: PLC0415
+    from reveal_analyzer.evidence.factory import recorder_of  # noqa: PLC0415
     from reveal_analyzer.fleet.fleet import Fleet  # noqa: PLC0415
     from reveal_analyzer.hypotheses import loader  # noqa: PLC0415
     from reveal_analyzer.kernels.selection import use_fastest  # noqa: PLC0415 - a second of imports
@@ -207,7 +208,10 @@ def build(
 
     fleet = Fleet(reader.connection.client, settings.profile, owner)
     observe = cluster.observe if cluster is not None else None
-    return Worker(reader, analysis, sinks, metrics, fleet, observe, OPTIONAL_STATE)
+    worker = Worker(reader, analysis, sinks, metrics, fleet, observe, OPTIONAL_STATE)
+    if (recorder := recorder_of(settings)) is not None:
+        worker.keep_evidence(recorder)
+    return worker
 
 
 def run(worker: Worker, stopping: Callable[[], bool], pulse: LivenessFiles) -> None:

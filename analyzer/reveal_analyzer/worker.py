@@ -12,24 +12,20 @@ import logging
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Protocol
 
 from reveal_analyzer.configuration.feed import FactsFeed
-from reveal_analyzer.configuration.watch import ConfigurationTracker
+from reveal_analyzer.evidence.recorder import EvidenceRecorder, NoEvidence
 from reveal_analyzer.fleet.fleet import Fleet
-from reveal_analyzer.fleet.minute import MinuteRecorder
 from reveal_analyzer.sinks import Sink
 from reveal_analyzer.sinks.metrics import Metrics
 from reveal_analyzer.state.checkpoints import INTERVAL_S, Checkpoints, first_save_s
 from reveal_analyzer.state.codec import Position, SectionPath
-from reveal_analyzer.state.tree import StateTree, section
 from reveal_analyzer.stream.gc_control import GarbageControl
 from reveal_analyzer.stream.reader import StreamReader
 from reveal_analyzer.stream.received import Received
 from reveal_analyzer.telemetry.snapshot import SILENT_SECONDS, NodeSnapshot, Snapshot
-from reveal_contract.channels import ChannelTable
+from reveal_analyzer.watched_node import Analysis, WatchedNode
 from reveal_contract.finding import FindingChange, FindingUpdate
 from reveal_contract.names import shard
 from reveal_contract.wire import Message
@@ -53,52 +49,6 @@ _LOG_AGAIN_SECONDS = 60.0  # a node that fails every second does not fill the lo
 _SAVED_WITH = (FindingChange.OPENED, FindingChange.RESOLVED)
 
 
-class Analysis(Protocol):
-    """The analysis of one node; ``analyze`` takes its slices in order."""
-
-    @property
-    def minutes(self) -> MinuteRecorder:
-        """Its finished minutes, for the comparison of nodes."""
-
-    @property
-    def learning(self) -> bool:
-        """Whether the node is in warm-up."""
-
-    def analyze(
-        self, message: Message, table: ChannelTable, *, data: bytes = b"", silent: bool = False
-    ) -> Sequence[FindingUpdate]:
-        """Analyze one slice; a ``silent`` one only fills the windows."""
-
-    def finish(self) -> Sequence[FindingUpdate]:
-        """Return the last state of each open finding."""
-
-    def save(self) -> StateTree:
-        """Return what was learned."""
-
-    def restore(self, tree: StateTree) -> None:
-        """Continue with what was learned; raises ``StateError``."""
-
-
-@dataclass
-class _Node:
-    analysis: Analysis
-    last_slice_s: float
-    since_s: float
-    save_due_s: float
-    position: Position | None = None  # its last slice
-    lost: bool = False  # it is silent, and its findings were given up
-    replaying: bool = False  # what is open was reported by another analyzer, not yet by this one
-    configuration: ConfigurationTracker = field(default_factory=ConfigurationTracker)
-
-    def save(self) -> StateTree:
-        return {**self.analysis.save(), "configuration": self.configuration.save()}
-
-    def restore(self, tree: StateTree) -> None:
-        self.analysis.restore(tree)
-        if "configuration" in tree:
-            self.configuration.restore(section(tree, "configuration"))
-
-
 class Worker:
     """Serves the nodes of the shards that its reader holds; one thread.
 
@@ -116,11 +66,13 @@ class Worker:
         observe: Callable[[Snapshot], None] | None = None,
         optional_state: Sequence[SectionPath] = (),
     ) -> None:
+        self._evidence: EvidenceRecorder | NoEvidence = NoEvidence()
         self._fleet, self._observe = fleet, observe
         self._last_snapshot: tuple[float, frozenset[int]] = (0.0, frozenset())
         self._reader, self._analysis = reader, analysis
-        self._metrics, self._sinks = metrics, [*sinks, metrics]
-        self._nodes: dict[str, _Node] = {}
+        self._metrics = metrics
+        self._sinks: list[Sink] = [*sinks, metrics]
+        self._nodes: dict[str, WatchedNode] = {}
         self._failed: dict[str, float] = {}
         self._failure_logged: dict[str, float] = {}
         self._checkpoints = Checkpoints(reader.states, optional_state)
@@ -142,6 +94,11 @@ class Worker:
         """Whether Redis responds: then its stream is read."""
         return self._reader.connected
 
+    def keep_evidence(self, recorder: EvidenceRecorder) -> None:
+        """Keep the samples of findings with this recorder; findings refer to them."""
+        self._evidence = recorder
+        self._sinks.append(recorder)
+
     def turn(self) -> None:
         """Poll the stream once (50 ms) and do all that follows from it."""
         self._hand_over_until = time.monotonic() + _HAND_OVER_SECONDS
@@ -155,6 +112,7 @@ class Worker:
             if not each.history:
                 self._metrics.verdict.observe(max(0.0, time.time() - _closed_s(each.message)))
             self._garbage.freeze_survivors()
+        self._report(self._evidence.newly_kept())
         self._reader.ack(received)
         self._save_due({each.node for each in received})
         if not received:
@@ -179,13 +137,14 @@ class Worker:
 
     def _write_snapshot(self) -> None:
         """Pass on what is watched: once a second, and at once when the shards changed."""
-        if self._observe is None:
-            return
         now, shards = time.monotonic(), frozenset(self._reader.shards)
         written_s, previous = self._last_snapshot
         if shards == previous and now - written_s < _SNAPSHOT_SECONDS:
             return
         self._last_snapshot = now, shards
+        self._evidence.watch(shards)
+        if self._observe is None:
+            return
         fleet = self._fleet
         self._observe(
             Snapshot(
@@ -198,6 +157,7 @@ class Worker:
                     for name, node in self._nodes.items()
                 },
                 cross_node_findings=fleet.open if fleet is not None else frozenset(),
+                degraded=tuple(self._evidence.degradations()),
             )
         )
 
@@ -225,11 +185,11 @@ class Worker:
             self._reset(name, f"slice {message.sequence}", now)
             return ()
 
-    def _begin(self, name: str, now: float) -> _Node:
+    def _begin(self, name: str, now: float) -> WatchedNode:
         """Start the analysis of a node, with what another analyzer learned, if it saved that."""
         due = first_save_s(name, now)
         node, state = self._checkpoints.restore(
-            name, lambda: _Node(self._analysis(name), now, now, due)
+            name, lambda: WatchedNode(self._analysis(name), now, now, due)
         )
         if state is not None:
             node.replaying = True
@@ -265,10 +225,10 @@ class Worker:
         if due and self._reader.connected:
             self._save(due)
 
-    def _save(self, nodes: Sequence[_Node], seconds: float = math.inf) -> bool:
+    def _save(self, nodes: Sequence[WatchedNode], seconds: float = math.inf) -> bool:
         """Save nodes whose shard is owned; return whether the time was enough."""
         owned, due_s = set(self._reader.shards), time.monotonic() + INTERVAL_S
-        saved: list[tuple[Position, _Node]] = []
+        saved: list[tuple[Position, WatchedNode]] = []
         for node in nodes:
             if node.position is not None and shard(node.position.node) in owned:
                 node.save_due_s = due_s
@@ -329,7 +289,7 @@ class Worker:
         self._report(self._fleet.advance(now))
 
     def _report(self, updates: Sequence[FindingUpdate]) -> None:
-        for update in updates:
+        for update in map(self._evidence.referenced, updates):
             if update.change in (FindingChange.OPENED, FindingChange.RESOLVED):
                 finding = update.finding
                 log.info("%s on %s: %s", update.change, finding.node_name, finding.claim)

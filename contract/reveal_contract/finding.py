@@ -199,13 +199,22 @@ class JobLoss:
 
 
 @dataclass(frozen=True, slots=True)
+class EvidenceRef:
+    """Where the samples of a finding are kept: the kind of store, and their name there."""
+
+    store: str  # "Redis" or "Folder"
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """An episode with its attribution; its rows have camelCase keys.
 
     ``pods`` and ``subjects`` cause it, the one that explains most first; their shares are of
     ``share_metric``.  ``victims`` suffer from it (``namespace/name`` of a pod), where a known cause
     says how to recognize them.  ``lost_time`` is what jobs lost by the cause, most first, on a node
-    with the lost-time ledger.  ``resolution`` says why a resolved finding ended.
+    with the lost-time ledger.  ``resolution`` says why a resolved finding ended.  ``evidence_ref``
+    names the samples that are kept of it.
     """
 
     id: str
@@ -234,6 +243,7 @@ class Finding:
     resolution: Resolution = Resolution.NONE
     share_metric: str = ""
     lost_time: tuple[JobLoss, ...] = ()
+    evidence_ref: EvidenceRef | None = None
 
     @property
     def foremost(self) -> Pod | Subject | None:
@@ -279,6 +289,8 @@ class Finding:
             row["shareMetric"] = self.share_metric
         if self.lost_time:
             row["lostTime"] = [loss.to_dict() for loss in self.lost_time]
+        if self.evidence_ref is not None:
+            row["evidenceRef"] = _camel(self.evidence_ref)
         return row
 
 

@@ -101,6 +101,21 @@ def fleet_key(profile: str, part: str = "summaries") -> str:
     return f"reveal:{{{profile}}}:fleet:{part}"
 
 
+def evidence_key(profile: str, name: str) -> str:
+    """Return the string with the samples of a finding: a compressed recording."""
+    return f"reveal:{{{profile}}}:evidence:of:{name}"
+
+
+def evidence_index_key(profile: str) -> str:
+    """Return the sorted set of the findings whose samples are kept: name -> last write (s)."""
+    return f"reveal:{{{profile}}}:evidence:names"
+
+
+def evidence_unfinished_key(profile: str) -> str:
+    """Return the hash of the findings whose samples are not complete: name -> finding (JSON)."""
+    return f"reveal:{{{profile}}}:evidence:unfinished"
+
+
 def snake(name: str) -> str:
     """Return ``tcp_lost_retransmit`` for the kernel's ``TCPLostRetransmit``."""
     spaced = _CASE_CHANGE.sub(r"\1_\2", _CAPITAL_RUN.sub(r"\1_\2", name))

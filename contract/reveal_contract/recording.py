@@ -8,9 +8,11 @@ needs it.  A file that ends in the middle of a record (disk full, power lost) is
 
 from __future__ import annotations
 
+import io
 import json
 import struct
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,19 +41,11 @@ class RecordingEntry:
     facts: Facts | None = None
 
 
-class RecordingWriter:
-    """Appends to a new recording; each call leaves a readable file behind.
+class _Records(ABC):
+    """The records of a recording, in their order; ``_append`` takes their bytes."""
 
-    A call that fails (full disk) raises ``OSError`` and adds nothing.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        # unbuffered: a buffer would keep what could not be written, and fail again at close
-        self._file = path.open("wb", buffering=0)
+    def __init__(self) -> None:
         self._tables: set[bytes] = set()
-        self._end = 0
-        self._append(MAGIC)
 
     def message(self, data: bytes, table: ChannelTable) -> None:
         """Append a message, and its table where that is new."""
@@ -67,6 +61,43 @@ class RecordingWriter:
     def facts(self, facts: bytes) -> None:
         """Append facts, as ``Facts.to_json`` returns them."""
         self._put(b"F", facts)
+
+    def _put(self, kind: bytes, payload: bytes) -> None:
+        self._append(_RECORD.pack(kind, len(payload), zlib.crc32(payload)) + payload)
+
+    @abstractmethod
+    def _append(self, data: bytes) -> None:
+        """Add bytes at the end."""
+
+
+class RecordingBuffer(_Records):
+    """A recording in memory."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._data = bytearray(MAGIC)
+
+    def to_bytes(self) -> bytes:
+        """Return the recording."""
+        return bytes(self._data)
+
+    def _append(self, data: bytes) -> None:
+        self._data += data
+
+
+class RecordingWriter(_Records):
+    """Appends to a new recording; each call leaves a readable file behind.
+
+    A call that fails (full disk) raises ``OSError`` and adds nothing.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.path = path
+        # unbuffered: a buffer would keep what could not be written, and fail again at close
+        self._file = path.open("wb", buffering=0)
+        self._end = 0
+        self._append(MAGIC)
 
     @property
     def size(self) -> int:
@@ -88,9 +119,6 @@ class RecordingWriter:
     ) -> None:
         self.close()
 
-    def _put(self, kind: bytes, payload: bytes) -> None:
-        self._append(_RECORD.pack(kind, len(payload), zlib.crc32(payload)) + payload)
-
     def _append(self, data: bytes) -> None:
         try:
             left = memoryview(data)
@@ -104,19 +132,20 @@ class RecordingWriter:
 
 
 class RecordingReader:
-    """Iterates over the records of a file.
+    """Iterates over the records of a file, or of ``data`` if that is given.
 
     ``truncated`` is true after the iteration if the last record was cut off.  Raises
     ``RecordingError`` where the file is no recording or a record is damaged.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, data: bytes | None = None) -> None:
         self.path = path
         self.truncated = False
+        self._data = data
 
     def __iter__(self) -> Iterator[RecordingEntry]:
         tables: dict[bytes, ChannelTable] = {}
-        with self.path.open("rb") as file:
+        with self._open() as file:
             if file.read(len(MAGIC)) != MAGIC:
                 raise RecordingError(f"{self.path} is not a recording made by reveal")
             while (entry := self._next(file)) is not None:
@@ -129,6 +158,9 @@ class RecordingReader:
                     yield RecordingEntry(facts=self._facts(payload))
                 else:
                     yield RecordingEntry(payload[8:], self._table(tables, payload[:8]))
+
+    def _open(self) -> BinaryIO:
+        return self.path.open("rb") if self._data is None else io.BytesIO(self._data)
 
     def _next(self, file: BinaryIO) -> tuple[bytes, bytes] | None:
         position = file.tell()

@@ -22,6 +22,8 @@ FINE_LANES = ("auto", "off")
 # what an analyzer writes to the Kubernetes API: nothing; only the telemetry in the profile's
 # status; that and reports, Events and what else the profile asks for
 PUBLISH = ("none", "observe", "kubernetes")
+# where analyzers keep the samples of findings
+EVIDENCE_STORES = ("none", "redis", "folder")
 SEVERITIES = ("Low", "Medium", "High", "Critical")
 _API_SCHEMES = ("https://", "http://")
 _PROFILE = re.compile(r"[A-Za-z0-9_.-]{1,400}\Z")  # part of a key's hash tag: no braces
@@ -166,6 +168,10 @@ class AnalyzerSettings(_Settings):
     events: bool = True
     node_conditions: bool = False
     reports_per_minute: int = 30
+    evidence_store: str = "redis"
+    evidence_folder: str = ""
+    evidence_retention_seconds: int = 86_400
+    evidence_max_bytes: int = 98_304  # of each finding
 
     def problems(self) -> list[str]:
         found = []
@@ -187,7 +193,20 @@ class AnalyzerSettings(_Settings):
             found.append("metricsSubjects: must be between 0 (none) and 32")
         if self.warmup_seconds < 10:
             found.append("warmupSeconds: must be at least 10")
+        found += self._evidence_problems()
         return found + _shared_problems(self.redis_url, self.profile, self.metrics_port)
+
+    def _evidence_problems(self) -> list[str]:
+        found = []
+        if self.evidence_store not in EVIDENCE_STORES:
+            found.append(f"evidenceStore: must be one of {', '.join(EVIDENCE_STORES)}")
+        elif (self.evidence_store == "folder") != bool(self.evidence_folder):
+            found.append("evidenceFolder: is required with evidenceStore folder, and only then")
+        if self.evidence_retention_seconds < 600:
+            found.append("evidenceRetentionSeconds: must be at least 600")
+        if not 16_384 <= self.evidence_max_bytes <= 1_048_576:
+            found.append("evidenceMaxBytes: must be between 16384 and 1048576")
+        return found
 
 
 def _shared_problems(url: str, profile: str, metrics_port: int) -> list[str]:

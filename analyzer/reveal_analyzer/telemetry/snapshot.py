@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from reveal_analyzer.telemetry.degraded import Degradation
 from reveal_contract.names import shard
 
 SILENT_SECONDS = 900.0  # of a node without slices, after which its findings are not observed
@@ -27,6 +28,7 @@ class Snapshot:
     """One analyzer at ``time_s`` of the monotonic clock.
 
     ``cross_node_findings`` are the ids of open findings across nodes; only the leader knows them.
+    ``degraded`` is what the analyzer itself cannot do.
     """
 
     time_s: float
@@ -35,6 +37,7 @@ class Snapshot:
     shards: frozenset[int] = frozenset()
     nodes: Mapping[str, NodeSnapshot] = field(default_factory=dict)
     cross_node_findings: frozenset[str] = frozenset()
+    degraded: tuple[Degradation, ...] = ()
 
     def owns(self, node: str) -> bool:
         """Whether this analyzer is responsible for the node, even if it sends nothing."""

@@ -54,11 +54,12 @@ def silent_nodes(snapshot: Snapshot) -> list[str]:
 
 
 def state_of(snapshot: Snapshot, degraded: Iterable[Degradation]) -> TelemetryState:
-    """Return the state of one analyzer."""
+    """Return the state of one analyzer; ``degraded`` is what the collectors miss."""
     reporting = reporting_nodes(snapshot)
     learning = sum(snapshot.nodes[name].learning for name in reporting)
     silent = tuple(silent_nodes(snapshot))
-    return TelemetryState(len(reporting), learning, tuple(degraded), silent)
+    lost = (*snapshot.degraded, *degraded)
+    return TelemetryState(len(reporting), learning, lost, silent)
 
 
 def merged(states: Iterable[TelemetryState]) -> TelemetryState:

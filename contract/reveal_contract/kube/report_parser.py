@@ -9,6 +9,7 @@ from typing import Any
 from reveal_contract.finding import (
     Confidence,
     Evidence,
+    EvidenceRef,
     Finding,
     FindingKind,
     FindingScope,
@@ -32,7 +33,7 @@ _KNOWN = {
     "state", "severity", "subsystem", "subsystems", "lastSeenTime", "resolvedTime",
     "resolution", "claim", "hypothesis", "methods", "evidence", "pods", "subjects", "victims",
     "peers", "impact", "scorePercent", "confidencePercent", "notes", "cause", "agree", "podNames",
-    "shareMetric", "lostTime", "windows", "profileGeneration",
+    "shareMetric", "lostTime", "evidenceRef", "windows", "profileGeneration",
 }  # fmt: skip
 
 Row = Mapping[str, Any]
@@ -107,6 +108,7 @@ def _with_status(name: str, identity: ReportIdentity, status: Row) -> Report:
 
 def _finding(identity: ReportIdentity, status: Row) -> Finding:
     hypothesis, peers, impact = (status.get(key) for key in ("hypothesis", "peers", "impact"))
+    ref = status.get("evidenceRef")
     resolved = status.get("resolvedTime")
     last_time = status.get("lastSeenTime")
     return Finding(
@@ -136,6 +138,7 @@ def _finding(identity: ReportIdentity, status: Row) -> Finding:
         resolution=Resolution(status.get("resolution", "")),
         share_metric=status.get("shareMetric", ""),
         lost_time=tuple(map(_job_loss, status.get("lostTime", ()))),
+        evidence_ref=EvidenceRef(ref["store"], ref["name"]) if ref else None,
     )
 
 

@@ -1,0 +1,1 @@
+"""Evidence: the samples of each finding, kept longer than the stream keeps them."""

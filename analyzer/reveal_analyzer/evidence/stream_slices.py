@@ -1,0 +1,81 @@
+"""The last slices of a node, read from the stream by range.
+
+Neither a consumer group nor a lease is involved: reading changes nothing for the owner of the node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import redis
+
+from reveal_analyzer.stream.channel_tables import ChannelTables
+from reveal_contract import wire
+from reveal_contract.channels import ChannelTable
+from reveal_contract.envelope import WireError
+from reveal_contract.names import FIELD_DATA, FIELD_NODE, FIELD_TIME, samples_key, shard
+from reveal_contract.wire import Message
+
+PAGE = 128  # entries of all nodes of the shard, about half a megabyte
+MOST_ENTRIES = 16_384  # those of two minutes of 128 nodes
+_NODE, _TIME, _DATA = (name.encode() for name in (FIELD_NODE, FIELD_TIME, FIELD_DATA))
+
+Slice = tuple[Message, ChannelTable]
+
+
+class StreamSlices:
+    """Reads slices; methods raise what redis-py raises."""
+
+    def __init__(self, client: redis.Redis, profile: str) -> None:
+        self._client, self._profile = client, profile
+        self._tables = ChannelTables(profile)
+
+    def since(self, node: str, since_ns: int) -> list[Slice]:
+        """Return the slices of a node that begin after ``since_ns``, in the order of time.
+
+        The time is that of the node.  Slices that cannot be used are left out: who analyzes the
+        node counts them.
+        """
+        data = list(self._data_since(node, since_ns))
+        needed = {key: [node] for each in data if self._tables.get(key := _table(each)) is None}
+        if needed:
+            self._tables.fetch(self._client, needed)
+        slices = (found for each in data if (found := self._decoded(each)) is not None)
+        return sorted(slices, key=lambda found: found[0].start_ns)
+
+    def _data_since(self, node: str, since_ns: int) -> Iterator[bytes]:
+        """Yield the messages of the node from the newest on, until an earlier one."""
+        name = node.encode()
+        for fields in self._newest_first(samples_key(self._profile, shard(node))):
+            if fields.get(_NODE) != name or _DATA not in fields:
+                continue
+            if int(fields.get(_TIME, since_ns + 1)) <= since_ns:
+                return
+            yield fields[_DATA]
+
+    def _newest_first(self, key: str) -> Iterator[dict[bytes, bytes]]:
+        end = b"+"
+        for _ in range(MOST_ENTRIES // PAGE):
+            rows: Any = self._client.xrevrange(key, max=end, count=PAGE)
+            yield from (fields for _, fields in rows)
+            if len(rows) < PAGE:
+                return
+            end = b"(" + rows[-1][0]
+
+    def _decoded(self, data: bytes) -> Slice | None:
+        known = self._tables.get(_table(data))
+        if known is None:
+            return None
+        try:
+            return wire.decode(data, known.gauges), known.table
+        except WireError:
+            return None
+
+
+def _table(data: bytes) -> bytes:
+    """Return the key of the channel table; empty for what is no message."""
+    try:
+        return wire.peek(data)[1]
+    except WireError:
+        return b""
