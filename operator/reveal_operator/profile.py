@@ -126,6 +126,16 @@ class ReportingSpec:
 
 
 @dataclass(frozen=True)
+class EvidenceSpec:
+    """``spec.evidence``; ``claim_name`` is of a PersistentVolumeClaim, for the store Folder."""
+
+    store: str = "Redis"
+    claim_name: str = ""
+    retention_seconds: int = 86_400
+    max_bytes: int = 98_304
+
+
+@dataclass(frozen=True)
 class Profile:
     """A whole RevealProfile; ``redis`` None is the Redis of the operator."""
 
@@ -141,6 +151,7 @@ class Profile:
     analyzer: AnalyzerSpec = AnalyzerSpec()
     redis: RedisSpec | None = None
     reporting: ReportingSpec = ReportingSpec()
+    evidence: EvidenceSpec = EvidenceSpec()
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import json
 
-from reveal_contract.kube.names import HOST_FOLDER, HYPOTHESES_FOLDER, METRICS_PORT
+from reveal_contract.kube.names import (
+    EVIDENCE_FOLDER,
+    HOST_FOLDER,
+    HYPOTHESES_FOLDER,
+    METRICS_PORT,
+)
 from reveal_contract.settings import AnalyzerSettings, CollectorSettings
 from reveal_operator.profile import Mode, Profile
 
@@ -39,7 +44,7 @@ def collector_settings(profile: Profile, node: str, redis_url: str) -> Collector
 
 def analyzer_settings(profile: Profile, redis_url: str) -> AnalyzerSettings:
     """Return the settings of the profile's analyzers, the same for all of them."""
-    spec, reporting = profile.analyzer, profile.reporting
+    spec, reporting, evidence = profile.analyzer, profile.reporting, profile.evidence
     return AnalyzerSettings(
         redis_url=redis_url,
         profile=profile.name,
@@ -56,6 +61,10 @@ def analyzer_settings(profile: Profile, redis_url: str) -> AnalyzerSettings:
         events=reporting.events,
         node_conditions=reporting.node_conditions,
         reports_per_minute=reporting.reports_per_minute,
+        evidence_store=evidence.store.lower(),
+        evidence_folder=EVIDENCE_FOLDER if evidence.claim_name else "",
+        evidence_retention_seconds=evidence.retention_seconds,
+        evidence_max_bytes=evidence.max_bytes,
     )
 
 

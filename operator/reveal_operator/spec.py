@@ -23,6 +23,7 @@ from reveal_operator.profile import (
     AnalyzerSpec,
     CollectorSpec,
     Defaults,
+    EvidenceSpec,
     Mode,
     Privilege,
     Profile,
@@ -38,6 +39,7 @@ __all__ = ["Defaults", "Profile", "SpecError", "parse", "redis_of"]
 
 INVALID, REDIS_MISSING = "InvalidSpec", "RedisMissing"  # reasons of SpecAccepted=False
 MODES = ("Online", "Paper")
+EVIDENCE_STORES = ("None", "Redis", "Folder")
 LONGEST_NAME = 52
 MOST_REPLICAS = 64  # there are so many shards of nodes
 _SCHEMES = ("redis://", "rediss://")
@@ -49,6 +51,7 @@ _NO_REDIS = (
 )
 # settings whose fields are in spec.reporting and not in spec.analyzer
 _REPORTING = ("minSeverity", "reportsPerMinute")
+_EVIDENCE = "evidence"  # what the names of the settings of spec.evidence begin with
 _NAME_OF_PROFILE = "profile"
 
 
@@ -86,6 +89,7 @@ def parse(obj: Mapping[str, Any], defaults: Defaults | None = None) -> Profile:
         analyzer=_analyzer(spec.object("analyzer")),
         redis=_redis(spec.object("redis")) if spec.has("redis") else None,
         reporting=_reporting(spec.object("reporting")),
+        evidence=_evidence(spec.object("evidence")),
     )
     problems += _of_settings(profile)
     if problems:
@@ -250,14 +254,37 @@ def _reporting(given: Fields) -> ReportingSpec:
     )
 
 
+def _evidence(given: Fields) -> EvidenceSpec:
+    default = EvidenceSpec()
+    store = given.string("store", default.store, EVIDENCE_STORES)
+    claim = given.string("claimName")
+    if (store == "Folder") != bool(claim):
+        given.refuse("claimName", "is required with store Folder, and allowed only with it")
+        claim = claim if store == "Folder" else ""
+    return EvidenceSpec(
+        store=store if claim or store != "Folder" else default.store,
+        claim_name=claim,
+        retention_seconds=given.integer("retentionSeconds", default.retention_seconds),
+        max_bytes=given.integer("maxBytes", default.max_bytes),
+    )
+
+
 def _of_settings(profile: Profile) -> list[str]:
     """Return what collector and analyzer would refuse, with the paths of the profile."""
     collector = collector_settings(profile, "node", "").problems()
     analyzer = analyzer_settings(profile, "").problems()
     return [_with_path("spec.collector", problem) for problem in collector] + [
-        _with_path("spec.reporting" if problem.startswith(_REPORTING) else "spec.analyzer", problem)
-        for problem in analyzer
+        _of_analyzer(problem) for problem in analyzer
     ]
+
+
+def _of_analyzer(problem: str) -> str:
+    """Return a problem of an analyzer's setting with the path of the profile."""
+    if problem.startswith(_EVIDENCE):
+        name = problem.removeprefix(_EVIDENCE)
+        return f"spec.evidence.{name[:1].lower()}{name[1:]}"
+    is_reporting = problem.startswith(_REPORTING)
+    return _with_path("spec.reporting" if is_reporting else "spec.analyzer", problem)
 
 
 def _with_path(path: str, sentence: str) -> str:

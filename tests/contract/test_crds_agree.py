@@ -52,6 +52,9 @@ SETTINGS: dict[str, tuple[type, str]] = {
     ".reporting.events": (AnalyzerSettings, "events"),
     ".reporting.nodeConditions": (AnalyzerSettings, "node_conditions"),
     ".reporting.reportsPerMinute": (AnalyzerSettings, "reports_per_minute"),
+    ".evidence.store": (AnalyzerSettings, "evidence_store"),
+    ".evidence.retentionSeconds": (AnalyzerSettings, "evidence_retention_seconds"),
+    ".evidence.maxBytes": (AnalyzerSettings, "evidence_max_bytes"),
 }
 # what is the operator's own, or becomes manifests and no setting
 OF_THE_OPERATOR = (
@@ -61,6 +64,7 @@ OF_THE_OPERATOR = (
     ".collector.sources",  # two tuples of the collector's
     ".analyzer.replicas", ".analyzer.resources", ".analyzer.hypothesesConfigMapRef",
     ".analyzer.image", ".reporting.ttlSecondsAfterResolved", ".reporting.maxReports",
+    ".evidence.claimName",
 )  # fmt: skip
 
 
@@ -204,6 +208,8 @@ def test_a_bad_number_names_its_path(path: str) -> None:
 def test_enumerations_of_a_profile_are_those_of_the_settings() -> None:
     assert tuple(field_of(".analyzer.sensitivity")["enum"]) == settings.SENSITIVITIES
     assert tuple(field_of(".reporting.minSeverity")["enum"]) == settings.SEVERITIES
+    stores = tuple(word.lower() for word in field_of(".evidence.store")["enum"])
+    assert stores == settings.EVIDENCE_STORES
     modes = tuple(word.lower() for word in field_of(".analyzer.mode")["enum"])
     assert modes == settings.MODES
 

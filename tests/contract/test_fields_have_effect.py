@@ -141,6 +141,11 @@ MANIFESTS: list[tuple[Object, Callable[[Object], Any], Any]] = [
         lambda s: '"mine"' in json.dumps(pod(s, ANALYZER)["volumes"]),
         True,
     ),
+    (
+        {"evidence": {"store": "Folder", "claimName": "mine"}},
+        lambda s: '"claimName": "mine"' in json.dumps(pod(s, ANALYZER)["volumes"]),
+        True,
+    ),
     (redis(), lambda s: "rediss://r:6380/0" in json.dumps(pod(s)), True),
     (
         redis(credentialsSecretRef=SECRET),

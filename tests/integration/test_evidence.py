@@ -26,9 +26,12 @@ from reveal_cli.replay import replay
 from reveal_contract import names, wire
 from reveal_contract.finding import Evidence, Finding, FindingChange, FindingUpdate, State
 from reveal_contract.settings import AnalyzerSettings
+from reveal_operator.settings import analyzer_settings
+from reveal_operator.spec import parse
 from support.evidence_samples import FIRST_NS
 from support.fake_clock import FakeClock
 from support.polling import wait_until
+from support.profile_factory import profile
 from support.redis_streams import QUICK, T0, Stream, message
 from support.stub_analyses import OPENING, NodeStub
 from support.synthetic_node import TABLE, Node
@@ -181,12 +184,13 @@ def test_a_full_redis_loses_samples_for_a_while_and_no_finding(watched: Watched)
     client, recorder = watched.stream.client, watched.analyzer.recorder
     watched.run_to(100)
     watched.run_to(106, FAULT)
-    client.config_set("maxmemory", "1")
+    used = int(client.info("memory")["used_memory"])
+    client.config_set("maxmemory", used * 10 // 9)
     watched.clock.now += follows.FIRST_S
     assert recorder.run_due()
     [lost] = recorder.degradations()
     assert lost.reason == "EvidenceNotKept"
-    assert "maxmemory" in lost.message
+    assert "raise maxmemory" in lost.message
     assert watched.kept_or_none(only_finding(watched)) is None
     client.config_set("maxmemory", "0")
     watched.run_to(160, FAULT)
@@ -234,5 +238,17 @@ def test_the_loop_of_an_analyzer_reports_where_the_samples_are(
     reader.close()
 
 
-def test_an_analyzer_may_keep_no_samples(stream: Stream) -> None:
-    assert recorder_of(AnalyzerSettings(redis_url=stream.url, evidence_store="none")) is None
+@pytest.mark.parametrize(
+    ("spec", "kind"),
+    [
+        ({}, "Redis"),
+        ({"evidence": {"store": "Folder", "claimName": "samples"}}, "Folder"),
+        ({"evidence": {"store": "None"}}, ""),
+    ],
+)
+def test_the_store_is_that_of_the_profile(stream: Stream, spec: dict[str, Any], kind: str) -> None:
+    settings = analyzer_settings(parse(profile(spec)), stream.url)
+    recorder = recorder_of(settings)
+    assert (recorder.kind if recorder else "") == kind
+    if recorder is not None:
+        recorder.close()

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from reveal_contract.finding import (
     Confidence,
     Evidence,
+    EvidenceRef,
     Finding,
     FindingChange,
     FindingKind,
@@ -278,6 +279,7 @@ def finding_with_all_fields(now_ns: int) -> Finding:
         resolved_ns=_minutes_ago(now_ns, 11),
         resolution=Resolution.ENDED,
         peers=Peers(9, "0", "4294967296"),
+        evidence_ref=EvidenceRef("Redis", found.id),
     )
 
 

@@ -133,6 +133,17 @@ _REPORTING = st.fixed_dictionaries(
         "maxReports": st.integers(1, 10_000),
     },
 )
+_EVIDENCE = st.sampled_from(
+    [{"store": "None"}, {"store": "Folder", "claimName": "samples"}, {}]
+).flatmap(
+    lambda chosen: st.fixed_dictionaries(
+        {key: st.just(value) for key, value in chosen.items()},
+        optional={
+            "retentionSeconds": st.integers(600, 100_000),
+            "maxBytes": st.integers(16_384, 200_000),
+        },
+    )
+)
 SPECS = st.fixed_dictionaries(
     {},
     optional={
@@ -153,6 +164,7 @@ SPECS = st.fixed_dictionaries(
         "analyzer": _ANALYZER,
         "redis": _REDIS,
         "reporting": _REPORTING,
+        "evidence": _EVIDENCE,
     },
 )
 ANY_SOURCES = st.lists(st.sampled_from(NAMES), unique=True)

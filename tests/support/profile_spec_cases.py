@@ -241,4 +241,12 @@ BAD: tuple[Bad, ...] = (
         "taint that is none", {"tolerations": [{"key": "a b", "operator": "Exists"}]},
         "spec.tolerations[0].key", "should match",
     ),
+    Bad(
+        "folder without a claim", {"evidence": {"store": "Folder"}},
+        "spec.evidence.claimName", "store Folder needs the name of a PersistentVolumeClaim",
+    ),
+    Bad(
+        "claim without a folder", {"evidence": {"claimName": "samples"}},
+        "spec.evidence.claimName", "store Folder needs the name of a PersistentVolumeClaim",
+    ),
 )  # fmt: skip

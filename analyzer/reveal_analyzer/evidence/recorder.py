@@ -73,6 +73,11 @@ class EvidenceRecorder:
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="reveal-evidence", daemon=True)
 
+    @property
+    def kind(self) -> str:
+        """The kind of the store."""
+        return self._writer.store.kind
+
     def start(self) -> None:
         """Start the thread."""
         self._thread.start()
@@ -100,6 +105,7 @@ class EvidenceRecorder:
         self._closing.set()
         if self._thread.is_alive():
             self._thread.join(_CLOSE_SECONDS)
+        self._writer.store.close()
 
     def watch(self, shards: Iterable[int]) -> None:
         """Take the shards that this analyzer owns: it finishes the findings of their nodes."""
@@ -110,7 +116,7 @@ class EvidenceRecorder:
         finding = update.finding
         if finding.id not in self._kept:
             return update
-        ref = EvidenceRef(self._writer.store.kind, finding.id)
+        ref = EvidenceRef(self.kind, finding.id)
         return replace(update, finding=replace(finding, evidence_ref=ref))
 
     def newly_kept(self) -> list[FindingUpdate]:

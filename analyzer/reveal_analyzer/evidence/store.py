@@ -1,7 +1,7 @@
 """Where the samples of findings are kept: Redis, or a folder.
 
 Both keep the newest ``MOST_FINDINGS`` for a limited time.  Methods raise ``OSError``, or what
-redis-py raises, where nothing can be kept.
+redis-py raises, where nothing can be kept.  A Redis that is nearly full is left to the stream.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from reveal_analyzer.evidence.packing import packed, unpacked
 from reveal_contract.names import evidence_index_key, evidence_key, evidence_unfinished_key
 
 MOST_FINDINGS = 500
+FULLEST = 0.8  # of the memory of Redis: the rest is for the stream, which must not lose slices
 _NAME = re.compile(r"[a-z0-9-]{1,128}\Z")
 _SUFFIX, _UNFINISHED = ".rvl", ".unfinished"
 
@@ -74,6 +75,7 @@ class RedisEvidence:
         return packed(recording)
 
     def put(self, name: str, data: bytes, unfinished: Mapping[str, Any] | None) -> None:
+        self._refuse_when_full()
         now = self._clock()
         with self._client.pipeline(transaction=False) as pipe:
             pipe.set(evidence_key(self._profile, name), data, ex=self._retention)
@@ -99,6 +101,18 @@ class RedisEvidence:
 
     def close(self) -> None:
         self._client.close()
+
+    def _refuse_when_full(self) -> None:
+        try:
+            memory = self._client.info("memory")
+        except redis.ResponseError:  # a user without this right
+            return
+        used, most = int(memory.get("used_memory", 0)), int(memory.get("maxmemory", 0))
+        if most and used > FULLEST * most:
+            raise OSError(
+                f"Redis uses {used >> 20} of {most >> 20} MiB, and the rest is for new samples:"
+                " raise maxmemory"
+            )
 
     def _drop(self, names: set[bytes]) -> None:
         if not names:

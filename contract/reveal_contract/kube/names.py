@@ -53,6 +53,7 @@ ANALYZER_SETTINGS = "analyzer.json"
 HYPOTHESES_FOLDER = "/etc/reveal-hypotheses"
 REDIS_AUTHORITY_FOLDER = "/etc/reveal-redis"
 RUN_FOLDER = "/run/reveal"  # an emptyDir: the alive file, the spool
+EVIDENCE_FOLDER = "/var/lib/reveal/evidence"  # the volume of a claim that a profile names
 HOST_FOLDER = "/host"  # the host's /proc, /sys below it
 
 METRICS_PORT = 9478  # of analyzers; collectors have none unless a profile sets one

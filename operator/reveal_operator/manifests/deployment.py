@@ -8,6 +8,7 @@ from reveal_contract.kube.names import (
     ANALYZER,
     ANALYZER_SETTINGS,
     ANNOTATION_SETTINGS,
+    EVIDENCE_FOLDER,
     HYPOTHESES_FOLDER,
     METRICS_PORT,
     POD_VARIABLE,
@@ -33,6 +34,7 @@ from reveal_operator.manifests.common import (
 from reveal_operator.profile import Defaults, Profile, RedisSpec
 
 HYPOTHESES = "hypotheses"
+EVIDENCE = "evidence"
 GRACE_SECONDS = 30  # leases are handed over and reports written in seconds
 # the spool of pending reports, and loops that the libraries compiled
 _RUN_SIZE = "64Mi"
@@ -79,6 +81,7 @@ def _pod(profile: Profile, defaults: Defaults, redis_: RedisSpec) -> Manifest:
             settings_volume(profile, ANALYZER_SETTINGS),
             run_volume(_RUN_SIZE),
             *_hypotheses_volume(profile),
+            *_evidence_volume(profile),
             *redis.volumes(redis_),
         ],
     }
@@ -87,6 +90,8 @@ def _pod(profile: Profile, defaults: Defaults, redis_: RedisSpec) -> Manifest:
 def _container(profile: Profile, defaults: Defaults, redis_: RedisSpec) -> Manifest:
     spec = profile.analyzer
     hypotheses = [mount(HYPOTHESES, HYPOTHESES_FOLDER)] if spec.hypotheses else []
+    has_folder = bool(profile.evidence.claim_name)
+    evidence = [mount(EVIDENCE, EVIDENCE_FOLDER, read_only=False)] if has_folder else []
     return {
         "name": ANALYZER,
         "image": spec.image or defaults.analyzer_image,
@@ -112,6 +117,7 @@ def _container(profile: Profile, defaults: Defaults, redis_: RedisSpec) -> Manif
             mount(SETTINGS, SETTINGS_FOLDER),
             run_mount(),
             *hypotheses,
+            *evidence,
             *redis.mounts(redis_),
         ],
     }  # fmt: skip
@@ -120,6 +126,11 @@ def _container(profile: Profile, defaults: Defaults, redis_: RedisSpec) -> Manif
 def _hypotheses_volume(profile: Profile) -> list[Manifest]:
     name = profile.analyzer.hypotheses
     return [{"name": HYPOTHESES, "configMap": {"name": name}}] if name else []
+
+
+def _evidence_volume(profile: Profile) -> list[Manifest]:
+    claim = profile.evidence.claim_name
+    return [{"name": EVIDENCE, "persistentVolumeClaim": {"claimName": claim}}] if claim else []
 
 
 def _spread(profile: Profile) -> dict[str, Any]:
