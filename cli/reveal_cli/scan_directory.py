@@ -11,6 +11,7 @@ from reveal_cli.errors import CliError
 FINDINGS, RECORDING, SUMMARY, STATE = (
     "findings.jsonl", "recording.rvl", "summary.json", "state.rvs"
 )  # fmt: skip
+EVIDENCE = "evidence"  # a folder with a recording for each finding
 SCAN_FILES = (FINDINGS, RECORDING, SUMMARY, STATE)
 
 
@@ -22,7 +23,7 @@ def claim_directory(directory: Path) -> Path:
     recording = directory / RECORDING
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        for name in SCAN_FILES:
+        for name in (*SCAN_FILES, EVIDENCE):
             if os.path.lexists(directory / name):
                 raise CliError(_exists(directory / name))
         os.close(os.open(recording, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))

@@ -8,13 +8,21 @@ from pathlib import Path
 
 from reveal_cli.atomic_file import write_atomically
 from reveal_cli.errors import CliError
+from reveal_cli.evidence_files import write_evidence
 from reveal_cli.interrupt import Interrupt, Interrupted
 from reveal_cli.live_session import LiveSession, OnTick, ScanPlan, ScanState
 from reveal_cli.output_files import FindingsFile, summary
 from reveal_cli.progress import Progress
 from reveal_cli.recordings import Recording
 from reveal_cli.replay import judge_whole
-from reveal_cli.scan_directory import FINDINGS, STATE, SUMMARY, claim_directory, release_directory
+from reveal_cli.scan_directory import (
+    EVIDENCE,
+    FINDINGS,
+    STATE,
+    SUMMARY,
+    claim_directory,
+    release_directory,
+)
 from reveal_contract import VERSION
 from reveal_contract.finding import Finding
 
@@ -145,6 +153,18 @@ class _ScanRunner:
                 write_atomically(self._directory / STATE, [self._state.learned])
         except CliError as error:
             self._warn(str(error), failed=True)
+        self._write_evidence(findings, self._directory / EVIDENCE)
+
+    def _write_evidence(self, findings: list[Finding], directory: Path) -> None:
+        """Write the samples of each finding; without them the recording still has all of them."""
+        limit = self._interrupt.left(_GRACE) if self._interrupt.requested else None
+        try:
+            with self._interrupt.raising(limit):
+                write_evidence(self._recording.path, findings, directory)
+        except Interrupted:
+            self._warn("interrupted before the samples of all findings were written")
+        except Exception as error:  # the findings must not be lost with it
+            self._warn(f"the samples of findings cannot be written ({error})", failed=True)
 
     def _warn(self, line: str, *, failed: bool = False) -> None:
         self._failed = self._failed or failed

@@ -35,7 +35,7 @@ from reveal_operator.spec import parse
 from support import effects
 from support.crd_schema import schema, schema_leaves
 from support.finding_factory import opened
-from support.profile_factory import built, container, profile
+from support.profile_factory import CLAIM, built, container, profile
 from support.report_store_harness import StoreHarness
 from support.synthetic_node import TABLE, Node
 
@@ -141,11 +141,7 @@ MANIFESTS: list[tuple[Object, Callable[[Object], Any], Any]] = [
         lambda s: '"mine"' in json.dumps(pod(s, ANALYZER)["volumes"]),
         True,
     ),
-    (
-        {"evidence": {"store": "Folder", "claimName": "mine"}},
-        lambda s: '"claimName": "mine"' in json.dumps(pod(s, ANALYZER)["volumes"]),
-        True,
-    ),
+    ({"evidence": CLAIM}, lambda s: "samples" in json.dumps(pod(s, ANALYZER)["volumes"]), True),
     (redis(), lambda s: "rediss://r:6380/0" in json.dumps(pod(s)), True),
     (
         redis(credentialsSecretRef=SECRET),

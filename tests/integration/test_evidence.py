@@ -14,7 +14,12 @@ from reveal_analyzer.evidence.factory import recorder_of, store_of
 from reveal_analyzer.evidence.piece import EvidenceWriter
 from reveal_analyzer.evidence.recorder import EvidenceRecorder, RedisSource
 from reveal_analyzer.evidence.samples import Samples
-from reveal_analyzer.evidence.store import MOST_FINDINGS, RedisEvidence, load_evidence
+from reveal_analyzer.evidence.store import (
+    MOST_FINDINGS,
+    FolderEvidence,
+    RedisEvidence,
+    load_evidence,
+)
 from reveal_analyzer.node import NodeAnalyzer
 from reveal_analyzer.sinks.jsonl import JsonlSink
 from reveal_analyzer.sinks.metrics import Metrics
@@ -252,3 +257,34 @@ def test_the_store_is_that_of_the_profile(stream: Stream, spec: dict[str, Any], 
     assert (recorder.kind if recorder else "") == kind
     if recorder is not None:
         recorder.close()
+
+
+def test_the_command_reads_what_is_kept(
+    stream: Stream,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv(names.REDIS_VARIABLE, raising=False)
+    recording = Samples().to_recording()
+    stores = (
+        RedisEvidence(stream.client, "mine", 600), FolderEvidence(tmp_path / "samples", 600),
+    )  # fmt: skip
+    for store in stores:
+        store.put("cpu-1", store.encoded(recording), None)
+    file = tmp_path / "out.rvl"
+    redis_flags = ["--redis", stream.url, "--profile", "mine"]
+    for flags in (redis_flags, ["--folder", str(tmp_path / "samples")]):
+        file.unlink(missing_ok=True)
+        assert main(["evidence", "cpu-1", "-o", str(file), *flags]) == 0
+        assert file.read_bytes() == recording
+        assert main(["evidence", "cpu-2", "--output", str(file), *flags]) == 1
+        assert "there are no samples of cpu-2" in capsys.readouterr().err
+    stream.client.set(names.evidence_key("mine", "cpu-1"), b"damaged")
+    assert main(["evidence", "cpu-1", "-o", str(file), *redis_flags]) == 1
+    assert "damaged" in capsys.readouterr().err
+    gone = ["--redis", f"unix://{tmp_path}/none"]
+    assert main(["evidence", "cpu-1", "-o", str(file), *gone]) == 1
+    assert main(["evidence", "cpu-1", "-o", str(file), "--redis", "http://x"]) == 2
+    assert main(["evidence", "cpu-1", "-o", str(file)]) == 2
+    assert main(["evidence", "cpu-1", "-o", str(file), *gone, "--folder", str(tmp_path)]) == 2

@@ -23,6 +23,7 @@ DEFAULTS = Defaults(
     redis_url="redis://reveal-redis.reveal-system:6379/0",
     redis_credentials_secret="reveal-redis",
 )
+CLAIM = {"store": "Folder", "claimName": "samples"}  # of evidence
 PROFILES = {
     path.name.partition(".")[0]: yaml.safe_load(path.read_text())
     for path in sorted(FOLDER.glob("*.profile.yaml"))
@@ -133,9 +134,7 @@ _REPORTING = st.fixed_dictionaries(
         "maxReports": st.integers(1, 10_000),
     },
 )
-_EVIDENCE = st.sampled_from(
-    [{"store": "None"}, {"store": "Folder", "claimName": "samples"}, {}]
-).flatmap(
+_EVIDENCE = st.sampled_from([{"store": "None"}, CLAIM, {}]).flatmap(
     lambda chosen: st.fixed_dictionaries(
         {key: st.just(value) for key, value in chosen.items()},
         optional={

@@ -45,7 +45,7 @@ class Excerpt:
         )
 
 
-def one_sample(message: Message, table: ChannelTable) -> Message:
+def single_sample(message: Message, table: ChannelTable) -> Message:
     """Return a slice with one tick as long as all its ticks.
 
     A counter has the sum of its ticks, a gauge their mean, a state its last one.  What is missing

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from reveal_analyzer.evidence.excerpt import encode, one_sample
+from reveal_analyzer.evidence.excerpt import encode, single_sample
 from reveal_analyzer.evidence.timing import AROUND_S, Detail, Span
 from reveal_contract import wire
 from reveal_contract.channels import ChannelTable
@@ -39,12 +39,12 @@ class KeptSlice:
         """Return a slice as it is kept."""
         return cls(message.start_ns, len(message.fast), encode(message, table), table)
 
-    def one_sample(self) -> KeptSlice:
+    def single_sample(self) -> KeptSlice:
         """Return it with a single tick."""
         if self.ticks == 1:
             return self
         message = wire.decode(self.data, wire.gauges(self.table))
-        return KeptSlice.of(one_sample(message, self.table), self.table)
+        return KeptSlice.of(single_sample(message, self.table), self.table)
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Samples:
         details = ((each, span.detail(each.start_ns, newest_ns)) for each in self.slices)
         return Samples(
             tuple(
-                each if detail is Detail.TICKS else each.one_sample()
+                each if detail is Detail.TICKS else each.single_sample()
                 for each, detail in details
                 if detail is not Detail.NOTHING
             )

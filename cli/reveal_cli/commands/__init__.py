@@ -8,6 +8,7 @@ from reveal_cli.commands import (
     catalog,
     demo,
     doctor,
+    evidence,
     explain,
     export,
     hypotheses,
@@ -20,5 +21,6 @@ from reveal_cli.commands import (
 
 # in the order of ``reveal --help``
 COMMANDS = (
-    scan, top, demo, record, analyze, explain, trace, export, catalog, hypotheses, select, doctor,
+    scan, top, demo, record, analyze, explain, evidence, trace, export, catalog, hypotheses, select,
+    doctor,
 )  # fmt: skip

@@ -10,6 +10,7 @@ from textwrap import dedent
 from types import ModuleType
 from typing import Any
 
+from reveal_analyzer.evidence.recorder import REASON as EVIDENCE_NOT_KEPT
 from reveal_analyzer.telemetry.degraded import REDUCED, degradations
 from reveal_operator import conditions, inspection, owned_objects, pod_failures, spec
 from support.profile_factory import ROOT
@@ -43,7 +44,7 @@ def reasons() -> set[str]:
         | {spec.INVALID, spec.REDIS_MISSING, owned_objects.NAME_TAKEN}
         | words(owned_objects.refusal_of)
         | words(inspection.WorkloadInspector._failure_of)
-        | {REDUCED, perf.reason}
+        | {REDUCED, perf.reason, EVIDENCE_NOT_KEPT}
         | _OF_DEPLOYMENTS
     )
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from reveal_analyzer.derive.deriver import Deriver
-from reveal_analyzer.evidence.excerpt import Excerpt, encode, one_sample
+from reveal_analyzer.evidence.excerpt import Excerpt, encode, single_sample
 from reveal_contract import wire
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind
@@ -30,7 +30,7 @@ def test_an_excerpt_has_the_named_channels_with_the_same_values() -> None:
 
 def test_a_single_sample_has_the_same_value_of_the_second() -> None:
     message = Node().slice()
-    short = one_sample(message, TABLE)
+    short = single_sample(message, TABLE)
     assert (len(short.fast), short.tick_us) == (1, 1_000_000)
     whole, single = (Deriver().second(each, TABLE).channels for each in (message, short))
     scale = [channel.scale for channel in (*TABLE.fast, *TABLE.slow)]
@@ -47,7 +47,7 @@ def test_what_was_not_read_counts_as_the_mean_of_the_others_or_is_missing() -> N
     fast[8, 2] = 0
     missing = np.zeros(fast.shape, bool)
     missing[:5, 0] = missing[9, 2] = missing[:, 3] = True
-    short = one_sample(replace(base, fast=fast, fast_missing=missing), table)
+    short = single_sample(replace(base, fast=fast, fast_missing=missing), table)
     assert short.fast[0, :3].tolist() == [50, 100, 0]
     assert short.fast_missing[0].tolist() == [False, False, False, True]
 
@@ -56,4 +56,4 @@ def test_a_large_counter_keeps_its_last_digit() -> None:
     table = ChannelTable((Channel("cpu.user", "", Kind.COUNTER),), ())
     message = replace(Node(table).slice(), fast=np.array([[2**60], [1]], np.int64))
     message = replace(message, fast_missing=np.zeros((2, 1), bool))
-    assert one_sample(message, table).fast[0, 0] == 2**60 + 1
+    assert single_sample(message, table).fast[0, 0] == 2**60 + 1

@@ -34,7 +34,7 @@ def test_a_finding_is_due_soon_after_it_opened_and_then_again_and_again() -> Non
     assert due(follows, 104.0 + STEP_S) is follow
 
 
-def test_its_end_is_read_at_once_and_again_when_the_minute_after_it_is_over() -> None:
+def test_its_end_is_read_immediately_and_again_when_the_minute_after_it_is_over() -> None:
     follows = Follows()
     follows.update(opened(), 0.0)
     due(follows, 10.0).stepped(10.0)

@@ -21,7 +21,7 @@ def recording() -> bytes:
     """Return samples of two tables in turn, some of them with a single tick."""
     mixed = [*slices(60)[:20], *slices(60, OTHER)[20:40], *slices(60)[40:]]
     kept = [KeptSlice.of(*each) for each in mixed]
-    return Samples((*kept[:50], *(each.one_sample() for each in kept[50:]))).to_recording(NOTES)
+    return Samples((*kept[:50], *(each.single_sample() for each in kept[50:]))).to_recording(NOTES)
 
 
 def test_a_packed_recording_comes_back_byte_for_byte() -> None:
@@ -50,7 +50,7 @@ def test_what_is_not_packed_is_refused(data: bytes) -> None:
         unpacked(data)
 
 
-def test_packed_samples_that_are_cut_off_are_refused() -> None:
+def test_packed_samples_that_end_early_are_refused() -> None:
     whole = zstandard.ZstdDecompressor().decompress(packed(recording()))
     for length in range(0, len(whole), 997):
         with pytest.raises(RecordingError):
