@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.recording import (
     MAGIC,
+    RecordingBuffer,
     RecordingEntry,
     RecordingError,
     RecordingReader,
@@ -45,6 +46,20 @@ EXPECTED = [
 def read(path: Path) -> tuple[list[RecordingEntry], bool]:
     reader = RecordingReader(path)
     return list(reader), reader.truncated
+
+
+def test_a_recording_in_memory_has_the_bytes_of_the_file_and_is_read_alike(path: Path) -> None:
+    buffer = RecordingBuffer()
+    buffer.message(b"first", FIRST_TABLE)
+    buffer.note(NOTE)
+    buffer.message(b"second", SECOND_TABLE)
+    buffer.message(b"third", FIRST_TABLE)
+    assert buffer.to_bytes() == path.read_bytes()
+    reader = RecordingReader(Path("memory"), buffer.to_bytes()[:-3])
+    assert list(reader) == EXPECTED[:-1]
+    assert reader.truncated
+    with pytest.raises(RecordingError, match="memory is not a recording"):
+        list(RecordingReader(Path("memory"), b""))
 
 
 def test_what_is_written_comes_back_in_order(path: Path) -> None:

@@ -118,6 +118,12 @@ def test_collector_values_out_of_range_are_named(field: str, value: object) -> N
         ({"windowSeconds": 61}, "windowSeconds"),
         ({"strideSeconds": 0}, "strideSeconds"),
         ({"redisUrl": "http://x"}, "redisUrl"),
+        ({"evidenceStore": "disk"}, "evidenceStore"),
+        ({"evidenceStore": "folder"}, "evidenceFolder"),
+        ({"evidenceFolder": "/x"}, "evidenceFolder"),
+        ({"evidenceRetentionSeconds": 599}, "evidenceRetentionSeconds"),
+        ({"evidenceMaxBytes": 16_383}, "evidenceMaxBytes"),
+        ({"evidenceMaxBytes": 1_048_577}, "evidenceMaxBytes"),
     ],
 )
 def test_analyzer_values_out_of_range_are_named(given: dict[str, object], field: str) -> None:

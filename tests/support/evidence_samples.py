@@ -54,6 +54,9 @@ class ListedSlices:
     def subjects(self, node: str) -> Sequence[Identity]:
         return self.identities
 
+    def close(self) -> None:
+        pass
+
 
 @dataclass
 class MemoryStore:

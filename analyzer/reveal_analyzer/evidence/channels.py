@@ -85,11 +85,19 @@ def _names(identity: Identity) -> set[str]:
 
 
 def _inputs(plan: ColumnPlan, evidence: Evidence, departures: Floats) -> Iterator[int]:
-    """Yield the channels that the column of an evidence is computed from."""
-    for index in plan.by_metric.get(evidence.metric, ()):
-        column = plan.columns[index]
-        if column.instance == evidence.instance and column.feature == evidence.feature:
-            yield from column_inputs(plan, index, departures)
+    """Yield the channels that an evidence is computed from.
+
+    It need not be a column: the comparison of nodes and the detectors of the paper have features of
+    their own, of the same metrics.
+    """
+    columns = [
+        index
+        for index in plan.by_metric.get(evidence.metric, ())
+        if plan.columns[index].instance == evidence.instance
+    ]
+    same = [index for index in columns if plan.columns[index].feature == evidence.feature]
+    for index in same or columns:
+        yield from column_inputs(plan, index, departures)
     for index, channel in enumerate(plan.channels):
         if _name(channel) == (evidence.metric, evidence.instance):
             yield index

@@ -32,6 +32,9 @@ class SliceSource(Protocol):
     def subjects(self, node: str) -> Iterable[Identity]:
         """Return the node's subjects."""
 
+    def close(self) -> None:
+        """Release what is open."""
+
 
 @dataclass(frozen=True)
 class EvidenceWriter:
@@ -67,6 +70,11 @@ class EvidenceWriter:
             unfinished = None if complete else {"finding": save_record(finding)}
             self.store.put(finding.id, data, unfinished)
         return complete
+
+    def close(self) -> None:
+        """Release the connections."""
+        self.source.close()
+        self.store.close()
 
     def _kept(self, name: str) -> Samples:
         """Return what is kept so far; nothing where it cannot be read."""

@@ -58,6 +58,9 @@ class RedisSource(NamedTuple):
     def subjects(self, node: str) -> Iterable[Identity]:
         return node_subjects(self.client, self.profile, [node])[node]
 
+    def close(self) -> None:
+        self.client.close()
+
 
 class EvidenceRecorder:
     """Takes updates of findings; the thread does the rest once ``start`` was called."""
@@ -105,7 +108,7 @@ class EvidenceRecorder:
         self._closing.set()
         if self._thread.is_alive():
             self._thread.join(_CLOSE_SECONDS)
-        self._writer.store.close()
+        self._writer.close()
 
     def watch(self, shards: Iterable[int]) -> None:
         """Take the shards that this analyzer owns: it finishes the findings of their nodes."""

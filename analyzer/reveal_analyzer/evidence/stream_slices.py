@@ -18,6 +18,7 @@ from reveal_contract.names import FIELD_DATA, FIELD_NODE, FIELD_TIME, samples_ke
 from reveal_contract.wire import Message
 
 PAGE = 128  # entries of all nodes of the shard, about half a megabyte
+MOST_TURNS = 64  # a node whose pods come and go has a table for some seconds each
 MOST_ENTRIES = 16_384  # those of two minutes of 128 nodes
 _NODE, _TIME, _DATA = (name.encode() for name in (FIELD_NODE, FIELD_TIME, FIELD_DATA))
 
@@ -38,11 +39,16 @@ class StreamSlices:
         node counts them.
         """
         data = list(self._data_since(node, since_ns))
-        needed = {key: [node] for each in data if self._tables.get(key := _table(each)) is None}
-        if needed:
-            self._tables.fetch(self._client, needed)
+        self._fetch_tables(node, {_table(each) for each in data})
         slices = (found for each in data if (found := self._decoded(each)) is not None)
         return sorted(slices, key=lambda found: found[0].start_ns)
+
+    def _fetch_tables(self, node: str, keys: set[bytes]) -> None:
+        """Request the tables that are not known, some of them in each turn."""
+        for _ in range(MOST_TURNS):
+            needed = {key: [node] for key in keys if self._tables.get(key) is None}
+            if not needed or not self._tables.fetch(self._client, needed):
+                return
 
     def _data_since(self, node: str, since_ns: int) -> Iterator[bytes]:
         """Yield the messages of the node from the newest on, until an earlier one."""

@@ -49,8 +49,9 @@ def test_evidence_comes_first_and_what_else_moved_in_the_subsystem_after_the_sub
 
 
 def test_computed_evidence_is_kept_as_what_it_is_computed_from() -> None:
-    busy = Evidence("cpu.busy", "mean", "", "3", "1", "cores", "up")
-    assert ("cpu.user", "") in chosen(finding(evidence=(busy,)))
+    for feature in ("mean", "peers"):
+        busy = Evidence("cpu.busy", feature, "", "3", "1", "cores", "up")
+        assert chosen(finding(evidence=(busy,)))[0] == ("cpu.user", "")
 
 
 def test_evidence_folded_over_subjects_is_kept_as_those_that_moved_most() -> None:
