@@ -29,6 +29,11 @@ def autocorrelation(window: Prepared) -> tuple[Floats, ...]:
     return (*single, np.where(flat, 0.0, mean), np.where(flat, 0.0, spread))
 
 
+def first_lag(window: Prepared) -> Floats:
+    """Return only lag 1."""
+    return np.where(window.variance <= _NO_VARIANCE, np.nan, _lagged(window, 1))
+
+
 def _lagged(window: Prepared, lag: int) -> Floats:
     products = (window.centered[:-lag] * window.centered[lag:]).sum(0)
     return np.asarray(products / ((window.ticks - lag) * window.variance))

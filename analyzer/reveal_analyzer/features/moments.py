@@ -10,19 +10,24 @@ from reveal_analyzer.features.prepared import Prepared
 
 def moments(window: Prepared) -> tuple[Floats, ...]:
     """Return sum, mean, variance, deviation, skewness, kurtosis, min, max, median, energy."""
-    ordered = np.sort(window.values, axis=0)
+    energy = (window.values * window.values).sum(0)
+    return (window.total, *shape_moments(window), energy)
+
+
+def shape_moments(window: Prepared) -> tuple[Floats, ...]:
+    """Return mean, variance, deviation, skewness, kurtosis, min, max and median."""
+    ordered = window.values.T.copy()  # ticks are neighbors in memory: sorted in half the time
+    ordered.sort(axis=1)
     ticks = window.ticks
     return (
-        window.total,
         window.mean,
         window.variance,
         np.sqrt(window.variance),
         _skewness(window),
         _kurtosis(window),
-        ordered[0],
-        ordered[-1],
-        0.5 * (ordered[(ticks - 1) // 2] + ordered[ticks // 2]),
-        (window.values * window.values).sum(0),
+        ordered[:, 0],
+        ordered[:, -1],
+        0.5 * (ordered[:, (ticks - 1) // 2] + ordered[:, ticks // 2]),
     )
 
 

@@ -14,14 +14,28 @@ def trend(window: Prepared) -> tuple[Floats, ...]:
     A constant window has slope 0 and no r, error or p-value (NaN).
     """
     n = window.ticks
-    times = np.arange(n) - (n - 1) / 2.0
-    times_variance = (n * n - 1) / 12.0
-    covariance = (times @ window.centered) / n
+    times_variance = _times_variance(n)
+    covariance = _covariance(window)
     slope = np.where(window.constant, 0.0, covariance / times_variance)
     r = np.clip(covariance / np.sqrt(times_variance * window.variance), -1.0, 1.0)
     r[window.constant] = np.nan
     error = np.sqrt((1.0 - r * r) * window.variance / times_variance / (n - 2))
     return slope, error, window.mean - slope * (n - 1) / 2.0, r, slope_p_value(r, n)
+
+
+def slope_alone(window: Prepared) -> Floats:
+    """Return only the slope of that line."""
+    slope = _covariance(window) / _times_variance(window.ticks)
+    return np.where(window.constant, 0.0, slope)
+
+
+def _covariance(window: Prepared) -> Floats:
+    times = np.arange(window.ticks) - (window.ticks - 1) / 2.0
+    return np.asarray((times @ window.centered) / window.ticks)
+
+
+def _times_variance(ticks: int) -> float:
+    return (ticks * ticks - 1) / 12.0
 
 
 def slope_p_value(r: Floats, ticks: int) -> Floats:

@@ -80,7 +80,10 @@ def _rankings(scored: ScoredTable, progress: Progress | None) -> Iterator[list[M
     spans = [(max(0, first - scored.delay), end) for first, end in scored.scores.spans]
     step = max(1, _RANKED_METRICS // max(1, len(scored.table.names)))
     for start in range(0, len(spans), step):
-        yield from rank_spans(scored.table, spans[start : start + step], scored.baseline, progress)
+        some = spans[start : start + step]
+        yield from rank_spans(
+            scored.table, some, scored.baseline, progress, scored.scores.learned
+        )
 
 
 def _finding(scored: ScoredTable, span: tuple[int, int], ranking: Sequence[MetricRank]) -> Finding:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from reveal_analyzer.arrays import Bools, Floats
 from reveal_analyzer.tables.scoring import offline, online, paper
+from reveal_analyzer.tables.scoring.learned import LearnedBlocks
 from reveal_analyzer.tables.scoring.level_shifts import LevelShift
 from reveal_analyzer.tables.scoring.metric_rank import MetricRank
 from reveal_analyzer.tables.scoring.paper import TooLargeError
@@ -50,7 +51,7 @@ class Scores:
     normal level, in paper mode the detectors as multiples of their threshold.  ``spans`` are the
     alarms, (first, end) rows, end excluded; stretches at most half an hour (or 30 samples) apart
     are one.  A change of level that stays (``shifts``) is a span up to the last row; of its samples
-    the first few are anomalous.
+    the first few are anomalous.  ``learned`` is for ``rank_spans`` of the same table and baseline.
     """
 
     score: Floats
@@ -59,6 +60,7 @@ class Scores:
     methods: dict[str, Floats]
     spans: list[Span]
     shifts: tuple[LevelShift, ...] = ()
+    learned: LearnedBlocks | None = field(default=None, repr=False, compare=False)
 
 
 def canonical_mode(mode: str) -> str:
@@ -95,8 +97,9 @@ def score(
     if mode not in MODES:
         raise ValueError(f"no mode {mode!r}: {', '.join(MODES)}")
     rows = TableRows(table, _usable(table, baseline), progress)
+    learned = LearnedBlocks()
     with np.errstate(all="ignore"):
-        methods, combined, shifts = _mode_scores(rows, mode, chosen)
+        methods, combined, shifts = _mode_scores(rows, mode, chosen, learned)
     threshold = chosen.threshold or default_threshold(mode, with_baseline=rows.baseline_rows > 0)
     if mode == "paper":
         over = combined >= threshold
@@ -108,7 +111,7 @@ def score(
     over = combined > threshold
     counted = tuple(shift for shift in shifts if over[shift.first])
     spans = with_shifts(spans_of(over, apart), [shift.first for shift in counted], len(over), apart)
-    return Scores(combined, threshold, over, methods, spans, counted)
+    return Scores(combined, threshold, over, methods, spans, counted, learned)
 
 
 def rank(table: Table, first: int, end: int, baseline: Table | None = None) -> list[MetricRank]:
@@ -125,20 +128,25 @@ def rank_spans(
     spans: Sequence[Span],
     baseline: Table | None = None,
     progress: Progress | None = None,
+    learned: LearnedBlocks | None = None,
 ) -> list[list[MetricRank]]:
-    """Return ``rank`` of several spans in one pass."""
+    """Return ``rank`` of several spans in one pass.
+
+    ``learned`` comes from ``score`` of this table and baseline, and saves time.
+    """
+    rows = TableRows(table, _usable(table, baseline), progress)
     with np.errstate(all="ignore"):
-        return _rank_spans(TableRows(table, _usable(table, baseline), progress), spans)
+        return _rank_spans(rows, spans, learned)
 
 
 def _mode_scores(
-    rows: TableRows, mode: str, settings: SampleSettings
+    rows: TableRows, mode: str, settings: SampleSettings, learned: LearnedBlocks
 ) -> tuple[ViewScores, Floats, list[LevelShift]]:
     nothing: tuple[ViewScores, Floats, list[LevelShift]] = {}, np.zeros(len(rows.table)), []
     if not rows.table.names or not len(rows.table):
         return nothing
     if mode == "offline":
-        return offline.judge(rows, settings) if len(rows) >= offline.LEAST_ROWS else nothing
+        return nothing if len(rows) < offline.LEAST_ROWS else offline.judge(rows, settings, learned)
     judged = online.judge if mode == "online" else paper.judge
     return *judged(rows, settings), []
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from reveal_analyzer.arrays import Bools, Floats, Indices
-from reveal_analyzer.tables.scoring.scales import Scale
+from reveal_analyzer.tables.scoring.scales import Scale, extremes
 from reveal_analyzer.tables.scoring.spans import runs_of
 
 BEGIN = 4.0  # spreads: noise hardly reaches them
@@ -35,10 +36,15 @@ class Excursions:
         return self.ends - self.firsts
 
 
-def in_spreads(values: Floats, scale: Scale) -> Floats:
-    """Return the signed distance (n, m) from the center; 0 for metrics that never change."""
+def far_metrics(values: Floats, scale: Scale) -> Iterator[tuple[int, Floats]]:
+    """Yield the metrics (n, m) that may have an excursion, and their signed distance (n,).
+
+    It is 0 for metrics that never change.  Most metrics of a wide table have none.
+    """
     spread = np.where(scale.spread > 0.0, scale.spread, np.inf)
-    return np.asarray((values - scale.center) / spread)
+    low, high = ((each - scale.center) / spread for each in extremes(values))
+    for metric in np.flatnonzero((high > BEGIN) | (low < -BEGIN)).tolist():
+        yield metric, (values[:, metric] - scale.center[metric]) / spread[metric]
 
 
 def excursions(distance: Floats) -> Excursions:
@@ -47,13 +53,11 @@ def excursions(distance: Floats) -> Excursions:
     An excursion begins at four spreads and lasts until fewer than two, so that noise on it does
     not divide it.
     """
+    far = np.flatnonzero(distance > BEGIN)
+    if not len(far):
+        return Excursions(far, far, np.zeros(0))
     firsts, ends = runs_of(distance > _STAY)
-    if not len(firsts):
-        return Excursions(firsts, ends, np.zeros(0))
-    heights = np.fmax.reduceat(np.append(distance, np.nan), _interleaved(firsts, ends))[::2]
-    found = Excursions(firsts, ends, np.asarray(heights))
-    return found.selected(found.heights > BEGIN)
-
-
-def _interleaved(firsts: Indices, ends: Indices) -> Indices:
-    return np.stack([firsts, ends], axis=1).ravel()
+    # few runs reach that far, and their largest distance is that of such a sample
+    runs, begins = np.unique(np.searchsorted(firsts, far, "right") - 1, return_index=True)
+    heights = np.maximum.reduceat(distance[far], begins)
+    return Excursions(firsts[runs], ends[runs], np.asarray(heights))

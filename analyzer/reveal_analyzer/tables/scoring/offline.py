@@ -24,7 +24,7 @@ from typing import Self
 
 import numpy as np
 
-from reveal_analyzer.arrays import Bools, Floats
+from reveal_analyzer.arrays import Bools, Floats, Ints
 from reveal_analyzer.tables.scoring.forecast import Forecast
 from reveal_analyzer.tables.scoring.frames import (
     FEATURES_A_METRIC,
@@ -32,10 +32,13 @@ from reveal_analyzer.tables.scoring.frames import (
     shape_features,
     window_features,
 )
+from reveal_analyzer.tables.scoring.learned import LearnedBlocks
 from reveal_analyzer.tables.scoring.level_shifts import CHANGED, LevelShift
 from reveal_analyzer.tables.scoring.preparation import Preparation
+from reveal_analyzer.tables.scoring.row_parts import RowPart, row_parts
 from reveal_analyzer.tables.scoring.rows import METRICS, TableRows
-from reveal_analyzer.tables.scoring.scales import CAP, Spreads, quantiles, thinned
+from reveal_analyzer.tables.scoring.scales import CAP, Spreads, quantiles, thinned, thinning
+from reveal_analyzer.tables.scoring.season import NormalLevel
 from reveal_analyzer.tables.scoring.settings import SampleSettings
 from reveal_analyzer.tables.scoring.smooth import WorstMetrics, centered_mean, lasting
 from reveal_analyzer.tables.scoring.spans import spans_of
@@ -55,6 +58,7 @@ LEAST_ROWS = 30  # of run and baseline: fewer have no normal level
 LAGS = 3  # samples that a forecast uses
 LEVEL_MEAN = 5  # samples
 FORECAST_MEAN = 3
+_HALO = 2  # samples on either side that means and stretches need
 
 _FRAMES = ((10, 5), (30, 10), (60, 20))
 # with a baseline: a fault that lasts all of the run shows in little but the level
@@ -72,16 +76,18 @@ _RESTLESS = 0.3  # of the least spread: metrics that rest show no noise to judge
 _WINDOWS_A_FEATURE = 1  # with fewer, all windows have about the same distance
 
 
-def judge(rows: TableRows, settings: SampleSettings) -> tuple[ViewScores, Floats, list[LevelShift]]:
+def judge(
+    rows: TableRows, settings: SampleSettings, learned: LearnedBlocks
+) -> tuple[ViewScores, Floats, list[LevelShift]]:
     """Return each view of the table's samples as multiples of its normal level, and the score.
 
     The third are the changes of level that stay; their first samples have a score that exceeds the
-    threshold.
+    threshold.  What a ranking needs again is added to ``learned``.
     """
     all_frames = [Frames(size, stride, rows.since) for size, stride in settings.frames(_FRAMES)]
     frames = [each for each in all_frames if np.count_nonzero(each.whole) >= MIN_WINDOWS]
     preparation = Preparation(rows)
-    found, raw = _views(rows, frames, preparation)
+    found, raw = _views(rows, frames, preparation, learned)
     weights = {"Level": _LEVEL_BESIDE_BASELINE if rows.baseline_rows else 1.0}
     for each in frames:
         weights[window_name(each.size)] = _weight(each, len(rows.table.names))
@@ -98,21 +104,28 @@ def judge(rows: TableRows, settings: SampleSettings) -> tuple[ViewScores, Floats
 
 
 def _views(
-    rows: TableRows, frames: list[Frames], preparation: Preparation
+    rows: TableRows, frames: list[Frames], preparation: Preparation, learned: LearnedBlocks
 ) -> tuple[ViewScores, _RawDistances]:
     """Return the views of baseline and table (n,), and the raw distances from the level."""
-    level, forecast = (WorstMetrics(len(rows.table.names)) for _ in range(2))
-    raw = _RawDistances.of(len(rows.table.names))
+    level, forecast = (WorstMetrics(len(rows), len(rows.table.names)) for _ in range(2))
+    raw = _RawDistances.of(len(rows), len(rows.table.names))
     most = CAP if rows.baseline_rows else _COUNTED
     squares = [np.zeros(len(each.starts)) for each in frames]
+    parts = row_parts(len(rows), rows.width, _HALO)
     for block in rows.blocks():
         prepared = preparation.prepared(block)
         values, scale = prepared.values, prepared.spreads.scale()
-        off = np.abs(prepared.level(rows).distance(rows.times, values))
-        raw.add(off, _restless(prepared.spreads), rows.baseline_rows)
-        level.add(centered_mean(np.minimum(off, most), LEVEL_MEAN))
-        residual = Forecast(LAGS).fit(values, rows.since, scale).residual(values, rows.since)
-        forecast.add(centered_mean(np.minimum(residual, most), FORECAST_MEAN))
+        off = _off_level(prepared.level(rows), rows.times, values, parts)
+        normal = _Normal.of(off, prepared.spreads, rows.baseline_rows, parts)
+        residual = (expected := Forecast(LAGS)).fit_residual(values, rows.since, scale)
+        learned.add(block, prepared, expected)
+        for part in parts:
+            around = off[part.around]
+            raw.add(around, normal, part)
+            near = centered_mean(np.minimum(around, most), LEVEL_MEAN)
+            level.add(near[part.inner], part.rows)
+            near = centered_mean(np.minimum(residual[part.around], most), FORECAST_MEAN)
+            forecast.add(near[part.inner], part.rows)
         scaled = scale.in_spreads(values)
         for index, each in enumerate(frames):
             features = window_features(scaled, each, shape_features)
@@ -121,6 +134,41 @@ def _views(
     for each, total in zip(frames, squares, strict=True):
         found[window_name(each.size)] = each.covering(np.sqrt(total))
     return found, raw
+
+
+def _off_level(level: NormalLevel, times: Ints, values: Floats, parts: list[RowPart]) -> Floats:
+    """Return the distances (n, m) from the normal level."""
+    off = np.empty(values.shape)
+    for part in parts:
+        np.abs(level.distance(times[part.rows], values[part.rows]), out=off[part.rows])
+    return off
+
+
+@dataclass(frozen=True)
+class _Normal:
+    """What is normal for the distances of some metrics (m,) from their level.
+
+    Most samples stay below ``most``, most stretches of three samples below ``sustained``.
+    ``restless`` are metrics with noise of their own.
+    """
+
+    most: Floats
+    sustained: Floats | None
+    restless: Bools
+
+    @classmethod
+    def of(cls, off: Floats, spreads: Spreads, before: int, parts: list[RowPart]) -> Self:
+        """Return those of distances (n, m); ``before`` are the rows of the baseline."""
+        most = _mostly(thinned(off[:before] if before else off), _LEAST_OUT)
+        restless = spreads.spread >= _RESTLESS * spreads.least
+        if before:  # distances are not capped: the other views show what is sustained
+            return cls(most, None, restless)
+        step = thinning(len(off))
+        few = [
+            lasting(off[part.around])[part.inner][-part.rows.start % step :: step]
+            for part in parts
+        ]
+        return cls(most, _mostly(np.concatenate(few), _LEAST_SUSTAINED), restless)
 
 
 @dataclass(frozen=True)
@@ -135,23 +183,24 @@ class _RawDistances:
     several: WorstMetrics
 
     @classmethod
-    def of(cls, metrics: int) -> Self:
+    def of(cls, rows: int, metrics: int) -> Self:
         # a sample with one abnormal metric may be a reading error
         return cls(
-            WorstMetrics(metrics),
-            WorstMetrics(metrics, least=_SEVERAL),
-            WorstMetrics(metrics, top=_SEVERAL),
+            WorstMetrics(rows, metrics),
+            WorstMetrics(rows, metrics, least=_SEVERAL),
+            WorstMetrics(rows, metrics, top=_SEVERAL),
         )
 
-    def add(self, off: Floats, restless: Bools, before: int) -> None:
-        """Add a block's distances (n, m); ``restless`` (m,) are metrics with noise of their own."""
-        self.smooth.add(centered_mean(off, LEVEL_MEAN))
-        self.single.add(off)
-        multiples = _over_most(off, before, _LEAST_OUT) / _CERTAIN_MULTIPLE
-        if not before:  # beside a baseline distances are not capped: the other views show it
-            sustained = _over_most(lasting(off), before, _LEAST_SUSTAINED) / _SUSTAINED_MULTIPLE
-            multiples = np.maximum(multiples, sustained)
-        self.several.add(np.where(restless, multiples, 0.0))
+    def add(self, around: Floats, normal: _Normal, part: RowPart) -> None:
+        """Add the distances of a block in a part and around it."""
+        off = around[part.inner]
+        self.smooth.add(centered_mean(around, LEVEL_MEAN)[part.inner], part.rows)
+        self.single.add(off, part.rows)
+        multiples = off / normal.most / _CERTAIN_MULTIPLE
+        if normal.sustained is not None:
+            sustained = lasting(around)[part.inner] / normal.sustained / _SUSTAINED_MULTIPLE
+            np.maximum(multiples, sustained, out=multiples)
+        self.several.add(np.where(normal.restless, multiples, 0.0), part.rows)
 
     def over(self, before: int) -> Floats:
         """Return the table's samples as multiples of what is certainly abnormal."""
@@ -159,8 +208,9 @@ class _RawDistances:
         several = np.maximum(smooth, _exceptional(self.several.lowest()[before:]))
         if not self.single.several:
             return several
-        single = _over_most(self.single.mean()[:, None], before, _LEAST_OUT)[before:, 0]
-        return np.maximum(several, single / _CERTAIN_MULTIPLE)
+        single = self.single.mean()
+        most = _mostly(thinned(single[:before] if before else single)[:, None], _LEAST_OUT)
+        return np.maximum(several, single[before:] / most / _CERTAIN_MULTIPLE)
 
 
 def _exceptional(multiples: Floats) -> Floats:
@@ -173,15 +223,9 @@ def _exceptional(multiples: Floats) -> Floats:
     return multiples / peaks[_EXCEPTIONS] if len(peaks) > _EXCEPTIONS else multiples
 
 
-def _over_most(off: Floats, before: int, least: float) -> Floats:
-    """Return distances (n, m) as multiples of what most samples of each metric stay below."""
-    mostly = quantiles(thinned(off[:before] if before else off), (_MOSTLY,))[0]
-    return np.asarray(off / np.maximum(mostly, least))
-
-
-def _restless(spreads: Spreads) -> Bools:
-    """Return which metrics (m,) have noise of their own instead of resting most of the time."""
-    return np.asarray(spreads.spread >= _RESTLESS * spreads.least)
+def _mostly(off: Floats, least: float) -> Floats:
+    """Return what most samples of distances (n, m) stay below (m,)."""
+    return np.maximum(quantiles(off, (_MOSTLY,))[0], least)
 
 
 def _weight(frames: Frames, metrics: int) -> float:

@@ -105,7 +105,7 @@ def judge(rows: TableRows, settings: SampleSettings) -> tuple[ViewScores, Floats
     schedule = LearningSchedule.of(rows)
     sizes = settings.frames(_FRAMES)
     frames = [Frames(size, stride, rows.since, to_end=False) for size, stride in sizes]
-    worst = {name: WorstMetrics(len(rows.table.names)) for name in _DISTANCES}
+    worst = {name: WorstMetrics(len(rows), len(rows.table.names)) for name in _DISTANCES}
     squares = [np.zeros(len(each.starts)) for each in frames]
     clock = Clock.of(rows.times, rows.since, rows.table.period_ns)
     for values in rows.blocks():

@@ -9,20 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
 from reveal_analyzer.arrays import Floats, Indices
 from reveal_analyzer.tables.scoring.forecast import Forecast
+from reveal_analyzer.tables.scoring.learned import LearnedBlocks
 from reveal_analyzer.tables.scoring.metric_rank import MetricRank
 from reveal_analyzer.tables.scoring.offline import FORECAST_MEAN, LAGS, LEAST_ROWS, LEVEL_MEAN
 from reveal_analyzer.tables.scoring.preparation import Preparation, Prepared
 from reveal_analyzer.tables.scoring.rows import TableRows
-from reveal_analyzer.tables.scoring.scales import mean, median, plain_scale, thinned
+from reveal_analyzer.tables.scoring.scales import Scale, mean, median, plain_scale, thinned
 from reveal_analyzer.tables.scoring.smooth import centered_mean
 
 Span = tuple[int, int]
 
+_HALO = LEVEL_MEAN // 2  # samples on either side of a span that means need
 _LEAST = 0.1  # spreads: below, neither distance says anything
 
 
@@ -37,9 +40,12 @@ class _SpanScores:
     first: Indices
 
 
-def rank_spans(rows: TableRows, spans: Sequence[Span]) -> list[list[MetricRank]]:
+def rank_spans(
+    rows: TableRows, spans: Sequence[Span], learned: LearnedBlocks | None = None
+) -> list[list[MetricRank]]:
     """Return the complete ranking of each span (first, end) of the table's samples, end excluded.
 
+    ``learned`` is what was learned when the same rows were scored.
     Raises ``ValueError`` for a span that is empty or not within the table.
     """
     for first, end in spans:
@@ -47,73 +53,118 @@ def rank_spans(rows: TableRows, spans: Sequence[Span]) -> list[list[MetricRank]]
             raise ValueError(f"no samples {first} to {end} in a table of {len(rows.table)}")
     found: list[list[_SpanScores]] = [[] for _ in spans]
     preparation = Preparation(rows)
-    for values in rows.blocks():
-        prepared = preparation.prepared(values)
-        distances = _Distances.of(rows, prepared)
-        normal = _normal(values, prepared.values)
+    for number, values in enumerate(rows.blocks()):
+        known = learned.of(number, values) if learned else None
+        block = _Block.of(rows, values, known or _learn(rows, preparation.prepared(values)))
         for index, (first, end) in enumerate(spans):
-            span = slice(rows.baseline_rows + first, rows.baseline_rows + end)
-            found[index].append(_in_span(values, distances, normal, span))
+            found[index].append(block.scores(rows.baseline_rows + first, rows.baseline_rows + end))
     return [_ranking(rows, each) for each in found]
 
 
-@dataclass(frozen=True)
-class _Distances:
-    """Distances (n, m) from the mean, and those from mean and forecast smoothed."""
+def _learn(rows: TableRows, prepared: Prepared) -> tuple[Prepared, Forecast | None]:
+    if len(rows) < LEAST_ROWS:
+        return prepared, None  # too short to forecast anything
+    scale = prepared.spreads.scale()
+    return prepared, Forecast(LAGS).fit(prepared.values, rows.since, scale)
 
-    off: Floats
-    level: Floats
-    forecast: Floats
+
+@dataclass(frozen=True)
+class _Block:
+    """Metrics of a table, and what their distances are measured by.
+
+    Distances are calculated of the rows of a span only.
+    """
+
+    values: Floats
+    prepared: Floats
+    since: Indices
+    own: Scale
+    healthy: Scale | None
+    forecast: Forecast | None
+    normal: _NormalValues
 
     @classmethod
-    def of(cls, rows: TableRows, prepared: Prepared) -> _Distances:
-        values, scale = prepared.values, prepared.spreads.scale()
-        off = _off_level(values, rows.baseline_rows)
-        level = centered_mean(off, LEVEL_MEAN)
-        if len(rows) < LEAST_ROWS:
-            return cls(off, level, level)  # too short to forecast anything
-        residual = Forecast(LAGS).fit(values, rows.since, scale).residual(values, rows.since)
-        return cls(off, level, centered_mean(residual, FORECAST_MEAN))
+    def of(
+        cls, rows: TableRows, values: Floats, learned: tuple[Prepared, Forecast | None]
+    ) -> Self:
+        prepared, forecast = learned
+        before = rows.baseline_rows
+        least = None if before else prepared.spreads.least
+        own = plain_scale(prepared.values[before:], least)
+        healthy = plain_scale(prepared.values[:before]) if before else None
+        normal = _NormalValues.of(values, prepared)
+        return cls(values, prepared.values, rows.since, own, healthy, forecast, normal)
+
+    def scores(self, first: int, end: int) -> _SpanScores:
+        """Return the scores of the rows from ``first`` to ``end``."""
+        around = slice(max(0, first - _HALO), min(len(self.values), end + _HALO))
+        inner = slice(first - around.start, end - around.start)
+        off = self._off_level(around)
+        level = centered_mean(off, LEVEL_MEAN)[inner]
+        forecast = level
+        if self.forecast is not None:
+            forecast = centered_mean(self._residual(self.forecast, around), FORECAST_MEAN)[inner]
+        return self._most_abnormal(off[inner], level, forecast, first)
+
+    def _off_level(self, rows: slice) -> Floats:
+        """Return |z| against the table, and by a fifth against the baseline if any.
+
+        Hosts drift within days, so a deviation within a run means more than one from last month.
+        But a level that was abnormal all along shows only against the baseline.
+        """
+        own = np.abs(self.own.distance(self.prepared[rows]))
+        if self.healthy is None:
+            return own
+        return 0.8 * own + 0.2 * np.abs(self.healthy.distance(self.prepared[rows]))
+
+    def _residual(self, forecast: Forecast, rows: slice) -> Floats:
+        begin = max(0, rows.start - forecast.lags)
+        ages = np.minimum(self.since[begin : rows.stop], np.arange(rows.stop - begin))
+        return forecast.residual(self.prepared[begin : rows.stop], ages)[rows.start - begin :]
+
+    def _most_abnormal(
+        self, off: Floats, level: Floats, forecast: Floats, start: int
+    ) -> _SpanScores:
+        """Return the scores of a span that begins with row ``start``."""
+        around = level.argmax(0) + np.arange(-(LEVEL_MEAN // 2), LEVEL_MEAN // 2 + 1)[:, None]
+        rows = np.clip(around, 0, len(off) - 1)
+        values = self.values[start : start + len(off)]
+        near, off = (np.take_along_axis(each, rows, axis=0) for each in (values, off))
+        # samples beside a short excursion would hide its value
+        abnormal = off >= 0.5 * off.max(0)
+        value = np.where(np.isnan(near).all(0), np.nan, mean(np.where(abnormal, near, np.nan)))
+        first = start + np.take_along_axis(rows, abnormal.argmax(0)[None], axis=0)[0]
+        expected = self.normal.at(first)
+        return _SpanScores(level.max(0), forecast.max(0), value, expected, first)
 
 
-def _off_level(values: Floats, before: int) -> Floats:
-    """Return |z| (n, m) against the table, and by a fifth against the baseline if any.
-
-    Hosts drift within days, so a deviation within a run means more than one from last month.  But a
-    level that was abnormal all along shows only against the baseline.
-    """
-    own = np.abs(plain_scale(values[before:]).distance(values))
-    if not before:
-        return own
-    healthy = np.abs(plain_scale(values[:before]).distance(values))
-    return 0.8 * own + 0.2 * healthy
-
-
-def _normal(values: Floats, prepared: Floats) -> Floats:
-    """Return the normal value of each sample, (n, m) or (1, m); NaN for metrics never known.
+@dataclass(frozen=True)
+class _NormalValues:
+    """The normal value of each sample of some metrics (m,); NaN for metrics never known.
 
     Where the values were prepared, it is what they would be if nothing was abnormal.
     """
-    unknown = np.isnan(values).all(0)
-    if prepared is values:
-        return np.where(unknown, np.nan, median(thinned(values)))[None]
-    same = values == prepared
-    own = values - (prepared - median(thinned(prepared)))
-    return np.where(unknown, np.nan, np.where(same, median(thinned(values)), own))
 
+    values: Floats
+    prepared: Floats
+    middle: Floats
+    prepared_middle: Floats
 
-def _in_span(values: Floats, distances: _Distances, normal: Floats, span: slice) -> _SpanScores:
-    level, forecast = distances.level, distances.forecast
-    peak = span.start + level[span].argmax(0)
-    around = peak + np.arange(-(LEVEL_MEAN // 2), LEVEL_MEAN // 2 + 1)[:, None]
-    rows = np.clip(around, span.start, span.stop - 1)
-    near, off = (np.take_along_axis(each, rows, axis=0) for each in (values, distances.off))
-    # samples beside a short excursion would hide its value
-    abnormal = off >= 0.5 * off.max(0)
-    value = np.where(np.isnan(near).all(0), np.nan, mean(np.where(abnormal, near, np.nan)))
-    first = np.take_along_axis(rows, abnormal.argmax(0)[None], axis=0)[0]
-    expected = np.take_along_axis(np.broadcast_to(normal, values.shape), first[None], axis=0)[0]
-    return _SpanScores(level[span].max(0), forecast[span].max(0), value, expected, first)
+    @classmethod
+    def of(cls, values: Floats, prepared: Prepared) -> Self:
+        center = prepared.spreads.center
+        middle = center if prepared.values is values else median(thinned(values))
+        middle = np.where(np.isnan(values).all(0), np.nan, middle)
+        return cls(values, prepared.values, middle, center)
+
+    def at(self, rows: Indices) -> Floats:
+        """Return the normal value of each metric in its row of ``rows`` (m,)."""
+        if self.prepared is self.values:
+            return self.middle
+        metrics = np.arange(len(rows))
+        value, prepared = self.values[rows, metrics], self.prepared[rows, metrics]
+        changed = (value != prepared) & ~np.isnan(self.middle)
+        return np.where(changed, value - (prepared - self.prepared_middle), self.middle)
 
 
 def _ranking(rows: TableRows, found: Sequence[_SpanScores]) -> list[MetricRank]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from reveal_analyzer.arrays import Bools, Floats, Indices
 from reveal_analyzer.tables.scoring.event_trains import Clock, EventTrain, trains
-from reveal_analyzer.tables.scoring.excursions import BEGIN, Excursions, excursions, in_spreads
+from reveal_analyzer.tables.scoring.excursions import BEGIN, Excursions, excursions, far_metrics
 from reveal_analyzer.tables.scoring.scales import Scale, robust_scale
 
 _SOURCE = 64  # samples before an event that replace it, again and again in a long one
@@ -51,11 +51,10 @@ class RecurringEvents:
         ``scale`` is their robust scale, if it is known.
         """
         scale = scale or robust_scale(values)
-        distance = in_spreads(values, scale)
         out: dict[_Side, Excursions] = {}
-        for metric in range(values.shape[1]):
+        for metric, distance in far_metrics(values, scale):
             for sign in (1.0, -1.0):
-                events = excursions(sign * distance[:, metric])
+                events = excursions(sign * distance)
                 if len(events) >= _LEAST_EVENTS:
                     out[metric, sign] = events
         found = [

@@ -59,9 +59,14 @@ class TableRows:
         indices = np.arange(len(self))
         return indices - np.maximum.accumulate(np.where(begins, indices, 0))
 
+    @property
+    def width(self) -> int:
+        """Return the number of metrics of a block."""
+        return max(1, min(METRICS, _CELLS // max(1, len(self))))
+
     def blocks(self) -> Iterator[Floats]:
         """Yield values (n, few metrics) of neighboring metrics; infinite values are missing."""
-        width = max(1, min(METRICS, _CELLS // max(1, len(self))))
+        width = self.width
         for first in range(0, len(self.table.names), width):
             if self.progress:
                 self.progress(first / len(self.table.names))

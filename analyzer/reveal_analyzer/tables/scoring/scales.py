@@ -16,6 +16,7 @@ _FLOOR = 0.03  # of the range: many metrics are constant most of the time
 _ROUNDING = 1e-9  # of the value: a smaller step is rounding
 _SIZE = 1e6  # spreads: their fourth powers fit into single precision
 _ROWS = 20_000  # rows; more are thinned for a quantile
+_SIDE_BY_SIDE = 1_024  # values that are compared at once
 _OUTER = 0.001  # share on either side that is not part of the range
 MAD = 1.4826  # median absolute deviation of a normal distribution as its standard deviation
 
@@ -32,15 +33,17 @@ class Scale:
 
         A metric that was 0 throughout the reference has no spread: any deviation is at the cap.
         """
-        distance = (values - self.center) / self.spread
+        distance = values - self.center
+        distance /= self.spread
         np.clip(distance, -CAP, CAP, out=distance)
         distance[np.isnan(distance)] = 0.0
         return distance
 
     def in_spreads(self, values: Floats) -> Floats:
         """Return the same without the cap, NaN where missing: for sums of squares in any unit."""
-        spread = np.where(self.spread > 0.0, self.spread, 1.0)
-        return np.asarray(np.clip((values - self.center) / spread, -_SIZE, _SIZE))
+        distance = values - self.center
+        distance /= np.where(self.spread > 0.0, self.spread, 1.0)
+        return np.clip(distance, -_SIZE, _SIZE, out=distance)
 
 
 @dataclass(frozen=True)
@@ -102,8 +105,17 @@ def _least_spread(ordered: _Ordered, extreme: tuple[Floats, Floats]) -> Floats:
 
 def extremes(values: Floats) -> tuple[Floats, Floats]:
     """Return smallest and largest value of each metric (m,); (inf, -inf) if unknown."""
-    low = np.fmin.reduce(values, axis=0, initial=np.inf)
-    return low, np.fmax.reduce(values, axis=0, initial=-np.inf)
+    rows, width = values.shape
+    # neighboring rows side by side: a reduction of a few columns is slow
+    together = max(1, _SIDE_BY_SIDE // max(1, width))
+    whole = rows - rows % together
+    low, high = np.full(width, np.inf), np.full(width, -np.inf)
+    for part, folded in ((values[:whole], together), (values[whole:], 1)):
+        lanes = part.reshape(-1, folded * width)
+        low = np.fmin(low, np.fmin.reduce(lanes, axis=0, initial=np.inf).reshape(-1, width).min(0))
+        top = np.fmax.reduce(lanes, axis=0, initial=-np.inf)
+        high = np.fmax(high, top.reshape(-1, width).max(0))
+    return low, high
 
 
 def median(values: Floats) -> Floats:
@@ -133,7 +145,12 @@ def deviation(values: Floats) -> Floats:
 
 def thinned(values: Floats) -> Floats:
     """Return every k-th row, at most 20,000: enough for a quantile, and always the same."""
-    return values[:: max(1, -(-len(values) // _ROWS))]
+    return values[:: thinning(len(values))]
+
+
+def thinning(rows: int) -> int:
+    """Return the k of ``thinned``."""
+    return max(1, -(-rows // _ROWS))
 
 
 @dataclass(frozen=True)

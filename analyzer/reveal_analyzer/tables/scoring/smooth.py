@@ -6,6 +6,9 @@ import numpy as np
 
 from reveal_analyzer.arrays import Floats
 
+_MANY = 32  # metrics of which the worst are selected before they are compared one by one
+_ALL = slice(None)
+
 TOP = 5  # metrics in a sample's score: one alone is noise, and the mean of all hides a fault
 
 
@@ -41,40 +44,48 @@ def lasting(values: Floats) -> Floats:
 
 
 class WorstMetrics:
-    """The largest metrics of each sample, collected from blocks of ``metrics`` in all.
+    """The largest metrics of each of ``rows`` samples, collected from blocks of ``metrics`` in all.
 
     They are ``top``; by default five, or a quarter of a small table, as among six metrics the mean
     of five hides any one.  ``least`` requires more than that quarter; ``several`` is whether the
     table has so many metrics.
     """
 
-    def __init__(self, metrics: int, least: int = 1, top: int | None = None) -> None:
-        self._top = top or min(TOP, max(least, -(-metrics // 4)))
+    def __init__(self, rows: int, metrics: int, least: int = 1, top: int | None = None) -> None:
+        top = top or min(TOP, max(least, -(-metrics // 4)))
         self.several = metrics >= least
-        self._worst: Floats | None = None
+        self._complete = metrics >= top
+        # by rank, the largest first
+        self._worst = [np.full(rows, -np.inf) for _ in range(min(top, metrics))]
 
-    def add(self, values: Floats) -> None:
-        """Add a block of metrics (n, m), whose larger values are worse."""
-        values_so_far = values if self._worst is None else np.hstack([self._worst, values])
-        least = max(0, values_so_far.shape[1] - self._top)
-        self._worst = (
-            np.partition(values_so_far, least, axis=1)[:, least:] if least else values_so_far
-        )
+    def add(self, values: Floats, rows: slice = _ALL) -> None:
+        """Add a block of metrics (n, m) in some rows, whose larger values are worse."""
+        count, width = len(self._worst), values.shape[1]
+        if width > _MANY:
+            values = np.partition(values, width - count, axis=1)[:, width - count :]
+        ranks = [worst[rows] for worst in self._worst]
+        for column in values.T:
+            _insert(ranks, column.copy())
 
     def mean(self) -> Floats:
         """Return the mean (n,) of the worst metrics so far."""
-        return np.asarray(self._ordered().mean(1))
+        if not self._worst:
+            raise ValueError("there is no metric to pool")
+        # from the smallest on, so that a sum does not depend on the blocks
+        return np.asarray(np.stack(self._worst[::-1], axis=1).mean(1))
 
     def lowest(self) -> Floats:
         """Return what each of the worst metrics so far reaches (n,); 0 with fewer metrics."""
-        ordered = self._ordered()
-        return ordered[:, 0] if ordered.shape[1] == self._top else np.zeros(len(ordered))
+        return self._worst[-1] if self._complete else np.zeros_like(self._worst[0])
 
-    def _ordered(self) -> Floats:
-        """Return the worst metrics in order, so that a sum does not depend on the blocks."""
-        if self._worst is None:
-            raise ValueError("there is no metric to pool")
-        return np.sort(self._worst, axis=1)
+
+def _insert(ranks: list[Floats], values: Floats) -> None:
+    """Insert a value of each sample into its ``ranks``, in place; the smallest is dropped."""
+    smaller = np.empty_like(values)
+    for rank in ranks:
+        np.minimum(rank, values, out=smaller)
+        np.maximum(rank, values, out=rank)
+        values, smaller = smaller, values
 
 
 def _sum_of(parts: list[Floats]) -> Floats:

@@ -19,8 +19,11 @@ _SOON = 5  # samples after a start in which a warm-up shows
 
 def runs_of(flags: Bools) -> tuple[Indices, Indices]:
     """Return the first row of each run of flags, and its end, which is excluded."""
-    edges = np.diff(np.concatenate([[False], flags, [False]]).astype(np.int8))
-    return np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)
+    edges = np.flatnonzero(flags[1:] != flags[:-1]) + 1
+    begin = [0] if flags[:1].any() else []
+    end = [len(flags)] if flags[-1:].any() else []
+    edges = np.concatenate([np.array(begin, np.intp), edges, np.array(end, np.intp)])
+    return edges[::2], edges[1::2]
 
 
 def spans_of(flags: Bools, gap: int) -> list[Span]:
