@@ -81,9 +81,7 @@ def _rankings(scored: ScoredTable, progress: Progress | None) -> Iterator[list[M
     step = max(1, _RANKED_METRICS // max(1, len(scored.table.names)))
     for start in range(0, len(spans), step):
         some = spans[start : start + step]
-        yield from rank_spans(
-            scored.table, some, scored.baseline, progress, scored.scores.learned
-        )
+        yield from rank_spans(scored.table, some, scored.baseline, progress, scored.scores.learned)
 
 
 def _finding(scored: ScoredTable, span: tuple[int, int], ranking: Sequence[MetricRank]) -> Finding:

@@ -53,12 +53,13 @@ class ColumnContents:
 
     def numbers(self, block: pd.DataFrame) -> Floats:
         """Return a block as numbers, NaN where there is none."""
-        values = np.full(block.shape, np.nan)
         plain = np.array([_plain(kind) for kind in block.dtypes], bool)
-        indices = np.flatnonzero(plain)
-        if len(indices):
-            some = block if plain.all() else block.iloc[:, indices]
-            values[:, indices] = some.to_numpy(np.float64, na_value=np.nan)
+        if plain.all():
+            values = np.array(block.to_numpy(np.float64, na_value=np.nan), order="C")
+        else:
+            values = np.full(block.shape, np.nan)
+            indices = np.flatnonzero(plain)
+            values[:, indices] = block.iloc[:, indices].to_numpy(np.float64, na_value=np.nan)
         for index in np.flatnonzero(~plain).tolist():
             values[:, index], words, unit = numbers_of(block[index], self._marks)
             self.words[index] += words

@@ -105,7 +105,7 @@ class TextTable:
                     raise TableFileError(
                         f"{self.path}: a row has more fields than the {width} of the header"
                     )
-                yield self._without_headers(block.drop(columns=width))
+                yield self._without_headers(block.iloc[:, :width])
 
     def _message(self, error: Exception) -> str:
         """Return the parser's message without its internals, with the line of the file."""
@@ -126,8 +126,8 @@ class TextTable:
         header = self._layout.header
         texts = [
             index
-            for index in range(block.shape[1])
-            if not pd.api.types.is_numeric_dtype(block[index].dtype)
+            for index, kind in enumerate(block.dtypes)
+            if not pd.api.types.is_numeric_dtype(kind)
         ]
         compared = [index for index in texts if index < len(header)][-_CHECKED:]
         repeats = np.full(len(block), bool(compared))

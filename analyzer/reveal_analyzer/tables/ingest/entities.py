@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -39,6 +39,7 @@ _DEVICE = re.compile(
 
 
 Labels = NDArray[np.object_]
+Dtype = np.dtype[Any] | pd.api.extensions.ExtensionDtype
 
 
 class Entity(NamedTuple):
@@ -68,13 +69,15 @@ class RowLabels:
 
     def add(self, block: pd.DataFrame, times: Collection[int | None]) -> None:
         """Add rows; ``times`` are the columns of times, which distinguish no entities."""
-        for index in range(len(self._names)):
+        for index, kind in enumerate(block.dtypes):
             if index in self._dropped or index in times:
                 continue
             if index in self._requested:
                 self._values.setdefault(index, []).append(_as_texts(block[index]))
                 continue
-            labels = _labels(block[index], self._names[index])
+            # of a wide table nearly all columns are ruled out without their values
+            may_label = _may_label(kind, self._names[index])
+            labels = _labels(block[index]) if may_label else None
             if labels is None or len(set(labels[:_SAMPLE].tolist())) > _MOST:
                 self._dropped.add(index)
                 self._values.pop(index, None)
@@ -86,14 +89,18 @@ class RowLabels:
         return {index: np.concatenate(parts) for index, parts in self._values.items()}
 
 
-def _labels(values: pd.Series, name: str) -> Labels | None:
-    """Return a column as labels; None if it cannot distinguish entities."""
+def _may_label(kind: Dtype, name: str) -> bool:
+    """Return whether a column of this type and name may distinguish entities."""
     kinds = pd.api.types
-    if not kinds.is_numeric_dtype(values.dtype):
-        is_text = kinds.is_object_dtype(values.dtype) or kinds.is_string_dtype(values.dtype)
-        return _as_texts(values) if is_text else None
-    if not suggests_entities(name) or kinds.is_bool_dtype(values.dtype):
-        return None
+    if kinds.is_numeric_dtype(kind):
+        return suggests_entities(name) and not kinds.is_bool_dtype(kind)
+    return kinds.is_object_dtype(kind) or kinds.is_string_dtype(kind)
+
+
+def _labels(values: pd.Series) -> Labels | None:
+    """Return a column as labels; None for numbers that are not whole."""
+    if not pd.api.types.is_numeric_dtype(values.dtype):
+        return _as_texts(values)
     numbers = values.to_numpy(np.float64, na_value=np.nan)
     return None if (numbers[np.isfinite(numbers)] % 1).any() else _as_texts(values)
 
@@ -200,7 +207,7 @@ def _by_repetition(of_row: Indices) -> Indices:
 
 def repeats_times(times: Ints) -> bool:
     """Return whether more rows than by chance have the time of another."""
-    repeats = len(times) - len(np.unique(times))
+    repeats = int((np.diff(np.sort(times)) == 0).sum())
     return repeats >= max(_FEWEST, _SAME_TIME * len(times))
 
 

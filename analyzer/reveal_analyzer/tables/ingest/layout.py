@@ -27,6 +27,7 @@ _SEPARATORS = (",", ";", "\t", "|", BLANKS)
 _HAS_BLANK = re.compile(r"\s")
 _NAMED_SEPARATOR = re.compile(r'"?sep=([,;|\t])"?\s*\Z', re.IGNORECASE)
 _RULE = re.compile(r"[-+=|\s]*\Z")  # a line of dashes below a header, and an empty one
+_PLAIN = re.compile(r"[-+]?\d+(?:\.\d+)?\Z")
 _NUMBER = re.compile(r"['\"]?[-+]?(?:\d[\d.,']*|\.\d+)(?:e[-+]?\d+)?\s?(?:%|[a-zµ°]{0,4})?\Z", re.I)
 _CLOCK = (
     r"\d\d?:\d\d(?::\d\d(?:[.,]\d+)?)?\s?(?:[AP]M)?"
@@ -270,6 +271,8 @@ def _kind_of_column(column: Sequence[str]) -> str:
 
 
 def _kind(field: str) -> str:
+    if _PLAIN.match(field):  # most fields are, and a wide table has many
+        return "number"
     if is_missing(field):
         return ""
     if _TIME.match(field) and not field.isdigit():

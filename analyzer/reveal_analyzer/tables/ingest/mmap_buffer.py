@@ -27,6 +27,7 @@ class RowBuffer:
         self.width = width
         self.rows = 0
         self._memory_bytes = memory_bytes
+        self._allocated = 0  # of what was selected
         self._blocks: list[Floats] = []
         self._file: BinaryIO | None = None
 
@@ -46,25 +47,43 @@ class RowBuffer:
     def select(self, rows: Indices, columns: Indices) -> Floats:
         """Return rows and columns by number, in this order; a mapped file if there are too many.
 
-        The caller owns the array.  In a mapped file each column is contiguous: it is read by
-        columns, and a pass over the whole file for a few of them would take minutes.
+        The caller owns the array, which may be a part of the buffer: select no value twice.  In a
+        mapped file each column is contiguous: it is read by columns, and a pass over the whole file
+        for a few of them would take minutes.
         """
-        if self._file is None and _all(rows, self.rows) and _all(columns, self.width):
-            return self._whole()
-        shape = len(rows), len(columns)
-        fits = 8 * shape[0] * shape[1] <= self._memory_bytes
-        out = np.empty(shape) if fits else _mapped(_unnamed(8 * shape[0] * shape[1]), shape, "F")
+        in_order = compact(columns)
+        if self._file is None and _all(rows, self.rows) and isinstance(in_order, slice):
+            return self._whole()[:, in_order]
+        out = self.allocate((len(rows), len(columns)))
+        for part, block in self.blocks(rows, columns):
+            out[part] = block
+        return out
+
+    def blocks(self, rows: Indices, columns: Indices) -> Iterator[tuple[slice, Floats]]:
+        """Yield the same in blocks, each with the part of ``rows`` that it has."""
         start = 0
         for block in _selected(self._whole(), rows, columns):
-            out[start : start + len(block)] = block
+            yield slice(start, start + len(block)), block
             start += len(block)
-        return out
+
+    def allocate(self, shape: tuple[int, int]) -> Floats:
+        """Return an array of any content; a mapped file if all arrays together are too large."""
+        size = 8 * shape[0] * shape[1]
+        self._allocated += size
+        if self._allocated <= self._memory_bytes:
+            return np.empty(shape)
+        return _mapped(_unnamed(size), shape, "F")
 
     def _whole(self) -> Floats:
         if self._file is not None:
             return _mapped(self._file, (self.rows, self.width), "C")
         if len(self._blocks) != 1:
-            joined = np.concatenate(self._blocks) if self._blocks else np.empty((0, self.width))
+            joined, first = np.empty((self.rows, self.width)), 0
+            self._blocks.reverse()
+            while self._blocks:  # each is freed once it is copied: all of them fit in memory once
+                block = self._blocks.pop()
+                joined[first : first + len(block)] = block
+                first += len(block)
             self._blocks = [joined]
         return self._blocks[0]
 
@@ -73,11 +92,21 @@ def _all(chosen: Indices, count: int) -> bool:
     return len(chosen) == count and bool((chosen == np.arange(count)).all())
 
 
+def compact(numbers: Indices) -> slice | Indices:
+    """Return numbers in order as a slice, which copies nothing, and others as they are."""
+    if not len(numbers):
+        return numbers
+    first, end = int(numbers[0]), int(numbers[-1]) + 1
+    rising = end - first == len(numbers) and bool((np.diff(numbers) == 1).all())
+    return slice(first, end) if rising else numbers
+
+
 def _selected(whole: Floats, rows: Indices, columns: Indices) -> Iterator[Floats]:
     """Yield the selection in blocks, as a fancy index of everything would need twice the memory."""
     step = max(1, _BLOCK_BYTES // max(1, 8 * whole.shape[1]))
+    chosen = compact(columns)
     for first in range(0, len(rows), step):
-        yield whole[rows[first : first + step]][:, columns]
+        yield whole[compact(rows[first : first + step])][:, chosen]
 
 
 def _unnamed(size: int = 0) -> BinaryIO:

@@ -269,18 +269,29 @@ class _TableBuilder:
             sampled = np.arange(count) * self._clock.unit_ns
         metrics = [self._names[index] for index in columns]
         names: dict[str, list[str]] = {}
-        parts: dict[str, list[Floats]] = {}
+        members: dict[str, list[int]] = {}
         for number, (host, label) in enumerate(entities.members):
-            rows = np.flatnonzero(entities.of_row == number)
-            values = np.full((count, len(columns)), np.nan)
-            values[entities.sample[rows]] = self._buffer.select(rows, columns)
             node = host or self._node
-            parts.setdefault(node, []).append(values)
+            members.setdefault(node, []).append(number)
             names.setdefault(node, []).extend(_labelled(metrics, label))
         return [
-            NodeTable(node, Table(sampled, tuple(names[node]), np.hstack(values)))
-            for node, values in parts.items()
+            NodeTable(
+                node, Table(sampled, tuple(names[node]), self._values_of(entities, of, columns))
+            )
+            for node, of in members.items()
         ]
+
+    def _values_of(self, entities: Entities, members: Sequence[int], columns: Indices) -> Floats:
+        """Return the values of some entities beside each other, NaN where one has no row."""
+        count, width = int(entities.sample.max()) + 1, len(columns)
+        values = self._buffer.allocate((count, len(members) * width))
+        for index, number in enumerate(members):
+            own = values[:, index * width : (index + 1) * width]
+            own[:] = np.nan
+            rows = np.flatnonzero(entities.of_row == number)
+            for part, block in self._buffer.blocks(rows, columns):
+                own[entities.sample[rows[part]]] = block
+        return values
 
     def _distinguished(self, entities: Entities) -> str:
         """Return a note on the columns that distinguish rows."""

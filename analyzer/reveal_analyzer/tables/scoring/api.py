@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from reveal_analyzer.arrays import Bools, Floats
 from reveal_analyzer.tables.scoring import offline, online, paper
@@ -98,7 +100,7 @@ def score(
         raise ValueError(f"no mode {mode!r}: {', '.join(MODES)}")
     rows = TableRows(table, _usable(table, baseline), progress)
     learned = LearnedBlocks()
-    with np.errstate(all="ignore"):
+    with _calculating():
         methods, combined, shifts = _mode_scores(rows, mode, chosen, learned)
     threshold = chosen.threshold or default_threshold(mode, with_baseline=rows.baseline_rows > 0)
     if mode == "paper":
@@ -135,8 +137,19 @@ def rank_spans(
     ``learned`` comes from ``score`` of this table and baseline, and saves time.
     """
     rows = TableRows(table, _usable(table, baseline), progress)
-    with np.errstate(all="ignore"):
+    with _calculating():
         return _rank_spans(rows, spans, learned)
+
+
+@contextmanager
+def _calculating() -> Iterator[None]:
+    """Calculate without warnings, and linear algebra on a single thread.
+
+    The matrices of a block are too small for more: threads that wait for each other took half of
+    the CPU time.  And the same input has the same scores on any number of CPUs.
+    """
+    with np.errstate(all="ignore"), threadpool_limits(1, "blas"):
+        yield
 
 
 def _mode_scores(

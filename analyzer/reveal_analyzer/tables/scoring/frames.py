@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from reveal_analyzer.arrays import Bools, Floats
@@ -93,15 +92,15 @@ def window_features(
     ``single`` precision or double.
     """
     metrics = values.shape[1]
-    windows = sliding_window_view(values, frames.size, axis=0)
+    offsets = np.arange(frames.size)[:, None]
     batch = max(1, _LANES // max(1, metrics))
     results = []
     for first in range(0, len(frames.starts), batch):
-        chosen = windows[frames.starts[first : first + batch]]
-        lanes = np.ascontiguousarray(chosen.transpose(2, 0, 1).reshape(frames.size, -1))
-        found = calculate(lanes).reshape(-1, len(chosen), metrics).transpose(1, 0, 2)
+        starts = frames.starts[first : first + batch]
+        lanes = values[starts + offsets].reshape(frames.size, -1)
+        found = calculate(lanes).reshape(-1, len(starts), metrics).transpose(1, 0, 2)
         dtype = np.float32 if single else np.float64
-        results.append(found.reshape(len(chosen), -1).astype(dtype))
+        results.append(found.astype(dtype, order="C").reshape(len(starts), -1))
     out = np.concatenate(results)
     out[~frames.whole] = np.nan
     return out
@@ -111,7 +110,8 @@ def shape_features(lanes: Floats) -> Floats:
     """Return ten of the 33 features, (size, lanes) to (10, lanes); NaN where a sample is missing.
 
     They are mean, variance, standard deviation, skewness, kurtosis, minimum, maximum, median, slope
-    and autocorrelation at lag 1.  The others add little where samples are minutes apart, and cost time.
+    and autocorrelation at lag 1.  The others add little where samples are minutes apart, and cost
+    time.
     """
     prepared = prepare(lanes)
     out = np.stack([*shape_moments(prepared), slope_alone(prepared), first_lag(prepared)])

@@ -165,8 +165,7 @@ class _Normal:
             return cls(most, None, restless)
         step = thinning(len(off))
         few = [
-            lasting(off[part.around])[part.inner][-part.rows.start % step :: step]
-            for part in parts
+            lasting(off[part.around])[part.inner][-part.rows.start % step :: step] for part in parts
         ]
         return cls(most, _mostly(np.concatenate(few), _LEAST_SUSTAINED), restless)
 

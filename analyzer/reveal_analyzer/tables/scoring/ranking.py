@@ -84,9 +84,7 @@ class _Block:
     normal: _NormalValues
 
     @classmethod
-    def of(
-        cls, rows: TableRows, values: Floats, learned: tuple[Prepared, Forecast | None]
-    ) -> Self:
+    def of(cls, rows: TableRows, values: Floats, learned: tuple[Prepared, Forecast | None]) -> Self:
         prepared, forecast = learned
         before = rows.baseline_rows
         least = None if before else prepared.spreads.least
@@ -134,7 +132,7 @@ class _Block:
         abnormal = off >= 0.5 * off.max(0)
         value = np.where(np.isnan(near).all(0), np.nan, mean(np.where(abnormal, near, np.nan)))
         first = start + np.take_along_axis(rows, abnormal.argmax(0)[None], axis=0)[0]
-        expected = self.normal.at(first)
+        expected = self.normal.in_rows(first)
         return _SpanScores(level.max(0), forecast.max(0), value, expected, first)
 
 
@@ -157,7 +155,7 @@ class _NormalValues:
         middle = np.where(np.isnan(values).all(0), np.nan, middle)
         return cls(values, prepared.values, middle, center)
 
-    def at(self, rows: Indices) -> Floats:
+    def in_rows(self, rows: Indices) -> Floats:
         """Return the normal value of each metric in its row of ``rows`` (m,)."""
         if self.prepared is self.values:
             return self.middle

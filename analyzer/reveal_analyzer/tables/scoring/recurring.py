@@ -190,7 +190,9 @@ class _Removal:
         ends = np.minimum(events.ends, events.firsts + each.train.longest)
         empty = np.zeros(len(self._values))
         normal = self._normal.setdefault((each.metric, each.sign), empty)
-        normal[np.unique(_rows_of(events.firsts, ends))] += each.train.highest
+        within = np.zeros(len(normal), np.bool_)
+        within[_rows_of(events.firsts, ends)] = True
+        normal[within] += each.train.highest
 
     def add_missing(self, each: _MetricTrain, onsets: Indices) -> None:
         """Add an excursion to the other side where an event is missing."""

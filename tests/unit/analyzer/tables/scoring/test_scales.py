@@ -120,7 +120,7 @@ class TestMeans:
     @given(st.integers(1, 30), st.integers(1, 20))
     def test_worst_metrics_do_not_depend_on_the_blocks(self, width: int, block: int) -> None:
         values = np.abs(noise(30, width))
-        worst = WorstMetrics(width)
+        worst = WorstMetrics(30, width)
         for index in range(0, width, block):
             worst.add(values[:, index : index + block])
         top = min(TOP, (width + 3) // 4)
