@@ -53,6 +53,30 @@ def amount(metric: Metric, feature: str, instance: str, value: float) -> str:
     return human(value, metric.unit, Kind.COUNTER if is_time(metric) else metric.kind)
 
 
+def steps_of(metric: Metric, feature: str, instance: str) -> tuple[tuple[float, str], ...]:
+    """Return the sizes of the units in which ``amount`` writes a value, the largest first.
+
+    A value of at least a size is divided by it and followed by its text.  For programs in other
+    languages that display values.
+    """
+    summed = is_summed_time(metric, feature, instance)
+    if feature != _CHANGE and is_time(metric) and not summed:
+        return ((1e7, " %"),)
+    rate = "/s" if summed or feature == _CHANGE or metric.kind is Kind.COUNTER else ""
+    match metric.unit:
+        case "ns":
+            steps, sign = (*_TIME_STEPS, (1.0, "ns")), rate
+        case "bytes":
+            steps, sign = (*_BYTE_STEPS, (1.0, "B")), rate
+        case "ppm":
+            return ((1e4, " %"),)
+        case "joules" if rate:
+            steps, sign = (*_COUNT_STEPS, (1.0, "")), _SIGNS["watts"]
+        case _:
+            steps, sign = (*_COUNT_STEPS, (1.0, "")), _SIGNS.get(metric.unit, "") + rate
+    return tuple((size, (f" {name}" if name else "") + sign) for size, name in steps)
+
+
 def is_time(metric: Metric) -> bool:
     """Return whether a metric is time per second: a counter of time, or computed from one."""
     of_counters = metric.kind is Kind.RATIO and metric.name.startswith("cpu.")

@@ -16,8 +16,13 @@ from reveal_contract.metric import Kind
 
 def facts_grid(facts: Facts) -> Padding:
     """Return one row for each topic; unknown facts are left out."""
+    return grid(fact_topics(facts), indent=2)
+
+
+def fact_topics(facts: Facts) -> list[tuple[str, str]]:
+    """Return each topic with what is known about it."""
     topics = ((label, ", ".join(filter(None, words))) for label, words in _topics(facts))
-    return grid(((label, text) for label, text in topics if text), indent=2)
+    return [(label, text) for label, text in topics if text]
 
 
 def _topics(facts: Facts) -> Iterator[tuple[str, Iterable[str]]]:

@@ -70,7 +70,7 @@ class FindingsTable:
             "SUBSYSTEM": finding.subsystem.value,
             "SEVERITY": Text(finding.severity.value, style=_STYLES[finding.severity]),
             "STATE": state_text(finding),
-            "CLAIM": _claim_with_impact(finding),
+            "CLAIM": claim_with_impact(finding),
             "SUBJECT": _subject_with_share(finding),
             "EVIDENCE": "\n".join(map(evidence_text, evidence)),
         }
@@ -152,7 +152,7 @@ def _amount(number: str, evidence: Evidence) -> str:
         return f"{number} {evidence.unit}".rstrip()
 
 
-def _claim_with_impact(finding: Finding) -> str:
+def claim_with_impact(finding: Finding) -> str:
     """Return the claim and what the job lost that lost most, unless the claim states it."""
     impact = finding.impact
     if impact is not None and not _is_about_job(finding):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from reveal_analyzer.node import NodeAnalyzer
 from reveal_analyzer.offline.recording_table import RecordingTable
 from reveal_analyzer.selection.applied import NO_SELECTION, AppliedSelection
 from reveal_analyzer.selection.file import SelectionError, load
@@ -22,6 +24,7 @@ from reveal_cli.replay import Replay, judge_whole, replay
 from reveal_cli.scores_csv import LiveScores
 from reveal_cli.summary_text import Coverage, summary_blocks
 from reveal_contract.channels import ChannelTable
+from reveal_contract.finding import Finding
 from reveal_contract.settings import AnalyzerSettings
 from reveal_contract.time_units import NS_PER_SECOND
 from reveal_contract.wire import Message
@@ -29,36 +32,69 @@ from reveal_contract.wire import Message
 _TICK_NS = 100_000_000
 
 
+@dataclass(frozen=True)
+class JudgedRecording:
+    """The findings of a recording, its configuration hints, and what they are based on."""
+
+    findings: Sequence[Finding]
+    hints: Sequence[Finding]
+    coverage: Coverage
+    truncated: bool
+
+
+@dataclass(frozen=True)
+class JudgeOptions:
+    """How a recording is judged beside its settings; ``whole_only`` ignores the live judgement."""
+
+    whole_only: bool = False
+    baseline: Path | None = None
+    on_second: Callable[[NodeAnalyzer, Message], None] | None = None
+    selection: AppliedSelection = NO_SELECTION
+
+
 def analyze(path: Path, arguments: argparse.Namespace) -> Analysis:
     """Judge a recording second by second as ``scan`` would have, and as a whole."""
     settings = _settings(arguments)
-    selection = _selection(arguments)
-    slices = Slices(path)
     live = LiveScores()
+    options = JudgeOptions(
+        whole_only=arguments.mode == OFFLINE,
+        baseline=arguments.baseline,
+        on_second=live.add if arguments.scores else None,
+        selection=_selection(arguments),
+    )
+    judged = judge(path, settings, options)
+    return Analysis(
+        findings=judged.findings,
+        hints=judged.hints,
+        blocks=lambda: summary_blocks(judged.findings, judged.coverage, judged.hints),
+        scores=live.lines,
+        lost_time=node_rows(judged.coverage.lost_time),
+        warnings=[f"{path} is incomplete; it is judged up to its end"] if judged.truncated else [],
+    )
+
+
+def judge(
+    path: Path, settings: AnalyzerSettings, options: JudgeOptions | None = None
+) -> JudgedRecording:
+    """Judge a recording second by second, and as a whole; raises ``CliError``."""
+    chosen = options or JudgeOptions()
+    slices = Slices(path)
     replayed = replay(
         slices,
         settings,
-        baseline=_baseline_reader(arguments.baseline),
-        on_second=live.add if arguments.scores else None,
-        selection=selection,
+        baseline=_baseline_reader(chosen.baseline),
+        on_second=chosen.on_second,
+        selection=chosen.selection,
     )
     if not replayed.slices:
         raise CliError(f"{path} holds no slices: nothing to judge")
     hints = ConfigurationHints()
     for facts, time_ns in slices.facts:
         hints.update(facts, time_ns or replayed.first_ns)
-    # the offline mode ignores the live judgement
-    known = [] if arguments.mode == OFFLINE else replayed.finding_log.findings
-    findings = judge_whole(path, known, settings, selection)
-    coverage = _coverage(replayed, slices, settings, has_baseline=bool(arguments.baseline))
-    return Analysis(
-        findings=findings,
-        hints=hints.findings,
-        blocks=lambda: summary_blocks(findings, coverage, hints.findings),
-        scores=live.lines,
-        lost_time=node_rows(coverage.lost_time),
-        warnings=[f"{path} is incomplete; it is judged up to its end"] if slices.truncated else [],
-    )
+    known = [] if chosen.whole_only else replayed.finding_log.findings
+    findings = judge_whole(path, known, settings, chosen.selection)
+    coverage = _coverage(replayed, slices, settings, has_baseline=bool(chosen.baseline))
+    return JudgedRecording(findings, hints.findings, coverage, slices.truncated)
 
 
 def _baseline_reader(

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from reveal_cli.errors import CliError
 
-FINDINGS, RECORDING, SUMMARY, STATE = (
-    "findings.jsonl", "recording.rvl", "summary.json", "state.rvs"
+FINDINGS, RECORDING, SUMMARY, STATE, REPORT = (
+    "findings.jsonl", "recording.rvl", "summary.json", "state.rvs", "report.html"
 )  # fmt: skip
 EVIDENCE = "evidence"  # a folder with a recording for each finding
-SCAN_FILES = (FINDINGS, RECORDING, SUMMARY, STATE)
+SCAN_FILES = (FINDINGS, RECORDING, SUMMARY, STATE, REPORT)
 
 
 def claim_directory(directory: Path) -> Path:

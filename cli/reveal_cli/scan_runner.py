@@ -18,6 +18,7 @@ from reveal_cli.replay import judge_whole
 from reveal_cli.scan_directory import (
     EVIDENCE,
     FINDINGS,
+    REPORT,
     STATE,
     SUMMARY,
     claim_directory,
@@ -153,7 +154,9 @@ class _ScanRunner:
                 write_atomically(self._directory / STATE, [self._state.learned])
         except CliError as error:
             self._warn(str(error), failed=True)
+            return
         self._write_evidence(findings, self._directory / EVIDENCE)
+        self._write_report(self._directory)
 
     def _write_evidence(self, findings: list[Finding], directory: Path) -> None:
         """Write the samples of each finding; without them the recording still has all of them."""
@@ -165,6 +168,20 @@ class _ScanRunner:
             self._warn("interrupted before the samples of all findings were written")
         except Exception as error:  # the findings must not be lost with it
             self._warn(f"the samples of findings cannot be written ({error})", failed=True)
+
+    def _write_report(self, directory: Path) -> None:
+        """Write the page; it takes too long for the end of a scan that was interrupted."""
+        from reveal_cli.report_file import write_scan_report  # noqa: PLC0415 - heavy
+
+        try:
+            with self._interrupt.raising():
+                write_scan_report(directory, directory / REPORT)
+        except Interrupted:
+            self._progress.event(f"`reveal report {directory}` writes the page of this scan")
+        except CliError as error:
+            self._warn(str(error), failed=True)
+        except Exception as error:  # findings and recording are whole without it
+            self._warn(f"no {REPORT} ({type(error).__name__}: {error})", failed=True)
 
     def _warn(self, line: str, *, failed: bool = False) -> None:
         self._failed = self._failed or failed

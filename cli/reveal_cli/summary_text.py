@@ -54,7 +54,8 @@ def summary_blocks(
         if remedies := remedies_of(findings):
             blocks += ["What to do", grid(remedies.items(), indent=2), ""]
     lost = lost_time_lines(coverage.lost_time)
-    return [*blocks, _verdict(findings, coverage), *lost, *_limits(coverage), *hint_blocks(hints)]
+    rest = [*limit_lines(coverage), *hint_blocks(hints)]
+    return [*blocks, verdict_text(findings, coverage), *lost, *rest]
 
 
 def remedies_of(findings: Sequence[Finding]) -> dict[str, str]:
@@ -77,7 +78,8 @@ def exit_code(findings: Sequence[Finding], fail_on: Severity | None) -> int:
     return FOUND if any(f.severity.rank >= fail_on.rank for f in counted) else DONE
 
 
-def _verdict(findings: Sequence[Finding], coverage: Coverage) -> str:
+def verdict_text(findings: Sequence[Finding], coverage: Coverage) -> str:
+    """Return in a sentence what was found, and how much was judged."""
     if findings:
         count = f"{len(findings)} finding{'s' if len(findings) > 1 else ''}"
         return f"{count} in {format_duration(coverage.watched)}: {_extent(coverage)}."
@@ -99,7 +101,7 @@ def _extent(coverage: Coverage) -> str:
     )
 
 
-def _limits(coverage: Coverage) -> list[str]:
+def limit_lines(coverage: Coverage) -> list[str]:
     """Return what limits the verdict: losses, load while learning, what is missing."""
     lines = []
     if coverage.redis_away:

@@ -21,12 +21,16 @@ class RecordingTable:
         self._seconds: list[tuple[int, Floats, Indices]] = []
         self._indices: dict[int, tuple[ColumnPlan, Indices]] = {}  # a plan in use keeps its id
 
-    def push(self, message: Message, table: ChannelTable) -> None:
-        """Add the next slice; a slice that starts no later than the last one is dropped."""
+    def push(self, message: Message, table: ChannelTable) -> Second:
+        """Add the next slice and return its second.
+
+        A slice that starts no later than the last one is not added.
+        """
         second = self._deriver.second(message, table)
-        if self._seconds and second.start_ns <= self._seconds[-1][0]:
-            return  # the clock was set back: a second cannot be in two rows
-        self._seconds.append((second.start_ns, second.values, self._known(second)))
+        # where the clock was set back: a second cannot be in two rows
+        if not self._seconds or second.start_ns > self._seconds[-1][0]:
+            self._seconds.append((second.start_ns, second.values, self._known(second)))
+        return second
 
     def table(self) -> Table:
         """Return values (seconds, columns) in base units, NaN where a column did not exist."""

@@ -13,6 +13,7 @@ from reveal_cli.commands import (
     export,
     hypotheses,
     record,
+    report,
     scan,
     select,
     top,
@@ -21,6 +22,6 @@ from reveal_cli.commands import (
 
 # in the order of ``reveal --help``
 COMMANDS = (
-    scan, top, demo, record, analyze, explain, evidence, trace, export, catalog, hypotheses, select,
-    doctor,
+    scan, top, demo, record, analyze, explain, report, evidence, trace, export, catalog, hypotheses,
+    select, doctor,
 )  # fmt: skip

@@ -46,8 +46,9 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--output", metavar="DIR", type=Path,
-        help="write findings.jsonl, recording.rvl, summary.json, state.rvs (what was learned) and"
-        " evidence/ (the samples of each finding) to this directory",
+        help="write findings.jsonl, recording.rvl, summary.json, state.rvs (what was learned),"
+        " evidence/ (the samples of each finding) and report.html (a page for people) to this"
+        " directory",
     )  # fmt: skip
     parser.add_argument(
         "--baseline", metavar="DIR", type=Path,

@@ -1,4 +1,4 @@
-"""Read AnomalyReports back from objects of the API: the edge where text becomes typed again."""
+"""Read findings back, from objects of the API and from rows: the edge where text becomes typed."""
 
 from __future__ import annotations
 
@@ -57,6 +57,15 @@ def parse_report(found: Row) -> Report | None:
             return _with_status(found["metadata"]["name"], identity, found["status"])
         labels = found["metadata"].get("labels") or {}
         return Report(found["metadata"]["name"], identity, _bare_finding(identity, labels))
+    except (KeyError, ValueError, TypeError, AttributeError):
+        return None
+
+
+def parse_row(row: Row) -> Finding | None:
+    """Return the finding of a row of ``findings.jsonl``; None where it is not such a row."""
+    try:
+        identity = _identity({**row, "profileRef": {"name": ""}, "findingID": row["id"]})
+        return _finding(identity, row)
     except (KeyError, ValueError, TypeError, AttributeError):
         return None
 

@@ -15,7 +15,7 @@ from reveal_analyzer.tables.scoring.learned import LearnedBlocks
 from reveal_analyzer.tables.scoring.level_shifts import LevelShift
 from reveal_analyzer.tables.scoring.metric_rank import MetricRank
 from reveal_analyzer.tables.scoring.paper import TooLargeError
-from reveal_analyzer.tables.scoring.ranking import Span
+from reveal_analyzer.tables.scoring.ranking import Span, sample_distances
 from reveal_analyzer.tables.scoring.ranking import rank_spans as _rank_spans
 from reveal_analyzer.tables.scoring.rows import Progress, TableRows
 from reveal_analyzer.tables.scoring.settings import SampleSettings, apart_rows
@@ -33,6 +33,7 @@ __all__ = [
     "TooLargeError",
     "canonical_mode",
     "default_threshold",
+    "distances_by_sample",
     "rank",
     "rank_spans",
     "score",
@@ -150,6 +151,17 @@ def _calculating() -> Iterator[None]:
     """
     with np.errstate(all="ignore"), threadpool_limits(1, "blas"):
         yield
+
+
+def distances_by_sample(table: Table) -> tuple[Floats, Floats]:
+    """Return how far each sample is from mean and forecast (n, m), as ``rank_spans`` takes them."""
+    nothing = np.zeros(table.values.shape)
+    with np.errstate(all="ignore"):
+        blocks = [*sample_distances(TableRows(table, None, None))]
+    if not blocks:
+        return nothing, nothing
+    levels, forecasts = zip(*blocks, strict=True)
+    return np.concatenate(levels, axis=1), np.concatenate(forecasts, axis=1)
 
 
 def _mode_scores(

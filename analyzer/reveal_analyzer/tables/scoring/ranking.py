@@ -7,7 +7,7 @@ On labeled causes, both together rank the right metrics first more often than ei
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -61,6 +61,18 @@ def rank_spans(
     return [_ranking(rows, each) for each in found]
 
 
+def sample_distances(rows: TableRows) -> Iterator[tuple[Floats, Floats]]:
+    """Yield the smoothed distances from mean and forecast (n, m), by blocks of columns in order.
+
+    The score of a metric in a span is the geometric mean of the largest of each in it.
+    """
+    preparation, before = Preparation(rows), rows.baseline_rows
+    for values in rows.blocks():
+        block = _Block.of(rows, values, _learn(rows, preparation.prepared(values)))
+        _, level, forecast = block.distances(before, before + len(rows.table))
+        yield level, forecast
+
+
 def _learn(rows: TableRows, prepared: Prepared) -> tuple[Prepared, Forecast | None]:
     if len(rows) < LEAST_ROWS:
         return prepared, None  # too short to forecast anything
@@ -95,6 +107,10 @@ class _Block:
 
     def scores(self, first: int, end: int) -> _SpanScores:
         """Return the scores of the rows from ``first`` to ``end``."""
+        return self._most_abnormal(*self.distances(first, end), first)
+
+    def distances(self, first: int, end: int) -> tuple[Floats, Floats, Floats]:
+        """Return the distances (n, m) of rows from the mean, and both distances smoothed."""
         around = slice(max(0, first - _HALO), min(len(self.values), end + _HALO))
         inner = slice(first - around.start, end - around.start)
         off = self._off_level(around)
@@ -102,7 +118,7 @@ class _Block:
         forecast = level
         if self.forecast is not None:
             forecast = centered_mean(self._residual(self.forecast, around), FORECAST_MEAN)[inner]
-        return self._most_abnormal(off[inner], level, forecast, first)
+        return off[inner], level, forecast
 
     def _off_level(self, rows: slice) -> Floats:
         """Return |z| against the table, and by a fifth against the baseline if any.

@@ -1,0 +1,1 @@
+"""A page: one HTML file without a network, that is complete without scripts."""
