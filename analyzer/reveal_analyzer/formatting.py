@@ -63,14 +63,15 @@ def steps_of(metric: Metric, feature: str, instance: str) -> tuple[tuple[float, 
     if feature != _CHANGE and is_time(metric) and not summed:
         return ((1e7, " %"),)
     rate = "/s" if summed or feature == _CHANGE or metric.kind is Kind.COUNTER else ""
+    steps: tuple[tuple[float, str], ...]
     match metric.unit:
         case "ns":
             steps, sign = (*_TIME_STEPS, (1.0, "ns")), rate
         case "bytes":
             steps, sign = (*_BYTE_STEPS, (1.0, "B")), rate
         case "ppm":
-            return ((1e4, " %"),)
-        case "joules" if rate:
+            return ((1e4, f" %{rate}"),)
+        case "joules" if rate and feature != _CHANGE:
             steps, sign = (*_COUNT_STEPS, (1.0, "")), _SIGNS["watts"]
         case _:
             steps, sign = (*_COUNT_STEPS, (1.0, "")), _SIGNS.get(metric.unit, "") + rate

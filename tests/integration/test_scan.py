@@ -16,7 +16,7 @@ import redis
 
 from reveal_cli.errors import DONE, FOUND
 from reveal_cli.recordings import Slices
-from reveal_cli.scan_directory import FINDINGS, RECORDING, STATE, SUMMARY
+from reveal_cli.scan_directory import FINDINGS, RECORDING, REPORT, STATE, SUMMARY
 from reveal_contract import names
 from support.hosts import complete_hosts
 from support.hosts.tree import Tree
@@ -91,6 +91,7 @@ def test_a_scan_sees_this_host_and_analyze_agrees(host: Host, tmp_path: Path) ->
     assert warned == ""
     summary = assert_whole(out)
     assert output == (out / FINDINGS).read_text()
+    assert (out / REPORT).read_text().startswith("<!doctype html>")
     received, judged = summary["slices"]["received"], summary["judgedSeconds"]
     assert 11 <= received <= seconds  # one a second; a busy machine begins and ends later
     assert summary["slices"]["lost"] == 0

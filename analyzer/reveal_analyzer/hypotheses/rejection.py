@@ -84,13 +84,16 @@ def rejections(
 def _rejection(rule: HypothesisRule, chosen: HypothesisRule | None, episode: Episode) -> Rejection:
     if rule.is_measured:
         return _unmeasured(rule, episode)
-    if unread := _unread(rule, episode):
-        return Rejection(rule.name, Result.UNKNOWN, f"{unread} is not read on this host")
     fit = confidence(rule, episode.stats)
     if chosen is not None and chosen.explains(rule):
         reason = f"what it rests on is an effect of {chosen.name}"
         return Rejection(rule.name, Result.RULED_OUT, reason, fit)
-    for reason in (*_unmet_conditions(rule, episode), *_unmet_expectations(rule, episode)):
+    # a condition that is read and not met decides, whatever the others are
+    for reason in _unmet_conditions(rule, episode):
+        return Rejection(rule.name, Result.RULED_OUT, reason, fit)
+    if unread := _unread(rule, episode):
+        return Rejection(rule.name, Result.UNKNOWN, f"{unread} is not read on this host")
+    for reason in _unmet_expectations(rule, episode):
         return Rejection(rule.name, Result.RULED_OUT, reason, fit)
     result = Result.POSSIBLE if fit >= LEAST_FIT else Result.RULED_OUT
     return Rejection(rule.name, result, f"{100 * fit:.0f} % of its evidence is there", fit)
@@ -133,7 +136,8 @@ def _unmet_conditions(rule: HypothesisRule, episode: Episode) -> Iterator[str]:
 
 def _unmet(condition: Condition, episode: Episode, seconds: int) -> Iterator[str]:
     """Yield what a condition reached, if it was less than its limit for so many seconds."""
-    if condition.ratio_to or condition.is_upper_limit:
+    unread = not episode.indices(condition.metric).size
+    if unread or condition.ratio_to or condition.is_upper_limit:
         return
     column, value = _sustained(condition, episode, seconds)
     limit = _limit(condition, column, episode)

@@ -90,6 +90,8 @@ def _limits(judged: Judged, history: History) -> Iterator[str]:
     steps = {node.step for node in history.nodes.values() if node.step > 1}
     if steps:
         yield f"The recording is long: rankings and lost time use every {max(steps)}th second."
+    lines = [line for node in history.nodes.values() for line in node.without_steps]
+    yield from (f"{line}." for line in lines[:_MOST_CURVES])
     if len(judged.findings) > MOST_DETAILED:
         yield f"Only the {MOST_DETAILED} worst findings have charts."
     for facts in {facts.node: facts for facts, _ in history.facts}.values():

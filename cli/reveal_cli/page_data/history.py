@@ -69,6 +69,11 @@ class NodeHistory:
             if second - first > 2 * NS_PER_SECOND
         ]
 
+    @property
+    def without_steps(self) -> list[str]:
+        """Return a line for each busy subject whose step time is not known, with the reason."""
+        return [line for line in self._watch.lines() if "no heartbeat" in line]
+
     def _count_lost(self, message: Message) -> None:
         last, self._last = self._last, (message.boot, message.sequence)
         if last is not None and last[0] == message.boot:

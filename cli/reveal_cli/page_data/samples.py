@@ -140,12 +140,12 @@ def window_lines(
 
 
 def _seconds(times: Indices, values: Floats) -> list[tuple[int, float]]:
-    """Return the mean of each second that has a known value."""
+    """Return the mean of each second that has a known value, in the middle of the second."""
     known = ~np.isnan(values)
     seconds, where = np.unique(times[known] // 10**9, return_inverse=True)
     sums = np.bincount(where, values[known], minlength=len(seconds))
     means = sums / np.maximum(np.bincount(where, minlength=len(seconds)), 1)
-    return [(int(s) * 10**9, float(m)) for s, m in zip(seconds, means, strict=True)]
+    return [(int(s) * 10**9 + 5 * 10**8, float(m)) for s, m in zip(seconds, means, strict=True)]
 
 
 def _lines(rows: Sequence[tuple[int, float]], start_ns: int) -> list[Points]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reveal_analyzer.formatting import amount
+from reveal_analyzer.formatting import amount, steps_of
 from reveal_contract import catalogue
 
 
@@ -34,3 +34,15 @@ def test_an_amount_has_its_unit(
     metric: str, feature: str, instance: str, value: float, text: str
 ) -> None:
     assert amount(catalogue.find(metric), feature, instance, value) == text
+
+
+@pytest.mark.parametrize("value", [0.04, 7.0, 4300.0, 2.5e6, 8.1e8, 3.7e9, 5.5e12])
+@pytest.mark.parametrize("feature", ["mean", "mean_change", "maximum", "sum_values"])
+def test_steps_give_the_same_unit_as_an_amount(feature: str, value: float) -> None:
+    for metric in catalogue.rows():
+        steps = steps_of(metric, feature, "")
+        size, text = next((step for step in steps if value >= step[0]), steps[-1])
+        written = amount(metric, feature, "", value)
+        assert written.endswith(text), (metric.name, written, text)
+        number = float(written.removesuffix(text))
+        assert number == pytest.approx(value / size, rel=0.51 if "%" in text else 0.01)
