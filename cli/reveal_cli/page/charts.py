@@ -93,7 +93,7 @@ def chart(
     """Return a picture with its caption, the range of its values, and what the script needs."""
     return element(
         "figure",
-        element("figcaption", caption, " ", element("output", class_="read")),
+        element("figcaption", caption, " ", element("span", class_="read")),
         element(
             "div",
             element("span", unit.text(frame.high), class_="upper"),

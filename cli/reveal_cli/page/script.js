@@ -161,6 +161,7 @@
       this.ends = [...group.querySelectorAll(".axis > span")];
       group.addEventListener("keydown", (event) => this.key(event));
       group.addEventListener("dblclick", () => this.zoom(0, this.width));
+      this.charts[0]?.read.setAttribute("aria-live", "polite");
       for (const chart of this.charts) if (chart) this.listen(chart);
     }
 

@@ -21,7 +21,7 @@ def table(
         **attributes,
     )
     # wide tables scroll by themselves; focus makes that possible with the keyboard
-    return element("div", content, class_="scroll", tabindex="0", role="region", aria_label="Table")
+    return element("div", content, class_="scroll", tabindex="0", role="group", aria_label="Table")
 
 
 def _cells(row: Sequence[Child]) -> list[Markup]:

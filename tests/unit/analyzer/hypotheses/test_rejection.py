@@ -24,8 +24,8 @@ def episode(levels: Mapping[str, float], **other: object) -> Episode:
     means = np.array([*levels.values()])
     excess = np.stack([np.maximum(means - 1.0, 0.0), np.zeros(len(means))])
     stats = ColumnStats(columns, means, excess)
-    made = Episode(np.tile(means, (SECONDS, 1)), stats, np.ones(len(means)), 4)
-    return replace(made, **other)  # type: ignore[arg-type]
+    result = Episode(np.tile(means, (SECONDS, 1)), stats, np.ones(len(means)), 4)
+    return replace(result, **other)  # type: ignore[arg-type]
 
 
 def result_of(name: str, given: Episode, chosen: str = "") -> Rejection:
@@ -34,14 +34,14 @@ def result_of(name: str, given: Episode, chosen: str = "") -> Rejection:
     return found
 
 
-def test_a_level_that_was_not_reached_is_given_beside_the_one_that_is_needed() -> None:
+def test_a_level_that_was_not_reached_is_given_beside_its_limit() -> None:
     low = episode({"cpu.forks": 3.0, "cpu.pressure.some": 5e8})
     found = result_of("ForkStorm", low)
     assert found.result is Result.RULED_OUT
     assert found.reason.startswith("cpu.forks reached 3/s; this cause begins at ")
 
 
-def test_a_level_must_last_as_long_as_the_signature_says() -> None:
+def test_a_level_must_last_as_long_as_the_signature_asks() -> None:
     given = episode({"cpu.forks": 0.0})
     given.values[3, 0] = 1e6  # for a single second
     assert "reached 0/s" in result_of("ForkStorm", given).reason

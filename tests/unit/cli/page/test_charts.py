@@ -8,7 +8,7 @@ from support.html_pages import ParsedPage
 FRAME = Frame(10.0, 20.0, 0.0, 200.0)
 
 
-def test_a_path_begins_at_its_first_point_and_goes_on_in_steps() -> None:
+def test_a_path_has_its_first_point_and_then_steps() -> None:
     lines = [[(10.0, 0.0), (10.1, 100.0), (12.0, 200.0)], [(15.0, 50.0)]]
     assert path(lines, FRAME) == "M0 400l1 -200 19 -200M50 300l0 0"
     assert FRAME.width == 100
@@ -23,7 +23,7 @@ def test_steps_add_up_however_many_there_are() -> None:
     assert sum(numbers[::2]) == FRAME.x(points[-1][0])
 
 
-def test_the_range_begins_at_zero_unless_values_are_below() -> None:
+def test_the_range_begins_with_zero_unless_values_are_below() -> None:
     assert frame_of([[(0.0, 5.0), (1.0, 9.0)]], (0.0, 1.0), (1.0, 12.0)).low == 0.0
     assert frame_of([[(0.0, 5.0), (1.0, 9.0)]], (0.0, 1.0), (1.0, 12.0)).high == 12.0
     assert frame_of([[(0.0, -5.0)]], (0.0, 1.0)).low == -5.0
@@ -38,7 +38,7 @@ def test_bands_and_spans_stay_in_the_picture() -> None:
     assert (span.attributes["x"], span.attributes["width"]) == ("0", "50")
 
 
-def test_a_path_is_never_cut_as_names_are() -> None:
+def test_a_path_is_never_shortened_as_names_are() -> None:
     points = [(10.0 + index / 1000, 1.0) for index in range(9000)]
     [drawn] = ParsedPage(line(FRAME, [points])).elements
     assert len(drawn.attributes["d"] or "") > 9000

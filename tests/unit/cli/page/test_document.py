@@ -127,7 +127,7 @@ def test_identities_are_unique() -> None:
     assert len(identities) == len(set(identities))
 
 
-def test_a_page_without_findings_says_so() -> None:
+def test_a_page_without_findings_has_no_peers() -> None:
     data = page_of()
     empty = type(data)(**{**vars(data), "findings": (), "hints": ()})
     page = ParsedPage(document(empty))

@@ -26,14 +26,14 @@ def test_control_and_direction_characters_are_displayed_as_escapes(text: str) ->
     assert "\\" in clean
 
 
-def test_a_long_name_is_cut_and_its_length_stated() -> None:
+def test_a_long_name_is_shortened_and_its_length_stated() -> None:
     assert inert("n" * 4096) == f"{'n' * MOST_CHARACTERS}… (4096 characters)"
     assert inert("n" * MOST_CHARACTERS) == "n" * MOST_CHARACTERS
 
 
 def test_attributes_are_named_as_in_html_and_left_out_when_unset() -> None:
-    made = element("input", type="range", class_="a", aria_label="b", hidden=True, value=None)
-    assert made == '<input type="range" class="a" aria-label="b" hidden>'
+    result = element("input", type="range", class_="a", aria_label="b", hidden=True, value=None)
+    assert result == '<input type="range" class="a" aria-label="b" hidden>'
     assert element("p", None, ["a", Markup("<b></b>")]) == "<p>a<b></b></p>"
 
 

@@ -37,7 +37,7 @@ def test_the_cost_is_what_the_job_lost(finding: Finding, expected: str) -> None:
     assert cost_text(finding) == expected
 
 
-def test_the_verdict_has_claim_and_cost_in_one_line() -> None:
+def test_the_verdict_has_claim_and_cost_in_its_first_line() -> None:
     page = ParsedPage(verdict(page_of([FINDING, FINDING])))
     [heading] = page.all("h1")
     line = heading.text + "".join(each.text for each in page.all("bdi"))

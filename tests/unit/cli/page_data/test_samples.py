@@ -24,7 +24,7 @@ def test_a_counter_is_a_rate_in_base_units_ten_times_a_second() -> None:
     assert values.mean() == pytest.approx(2e6, rel=0.05)  # 2 ms a second
 
 
-def test_a_gauge_is_a_level_and_a_slow_channel_has_one_sample() -> None:
+def test_a_gauge_is_a_level_and_a_slow_channel_has_a_sample_a_second() -> None:
     assert samples("memory.mem_total", "").mean() == pytest.approx((16 << 30), rel=0.05)
     assert len(samples("cpu.idle", "")) == 3
 
