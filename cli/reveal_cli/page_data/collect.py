@@ -89,7 +89,7 @@ def _limits(judged: Judged, history: History) -> Iterator[str]:
         yield "The recording is incomplete; it was read up to its end."
     steps = {node.step for node in history.nodes.values() if node.step > 1}
     if steps:
-        yield f"The recording is long: rankings and lost time use every {max(steps)}th second."
+        yield f"The recording is long: rankings and lost time use one of {max(steps)} seconds."
     lines = [line for node in history.nodes.values() for line in node.without_steps]
     yield from (f"{line}." for line in lines[:_MOST_CURVES])
     if len(judged.findings) > MOST_DETAILED:

@@ -108,7 +108,7 @@ class FindingParts:
             self._since_start(window),
             [*self._panels(finding, window)],
             self._ruled_out(finding, node),
-            subject_rows(finding, node, span_ns),
+            subject_rows(finding, node, span_ns, fell=self._fell(finding)),
             self._rankings[finding.id],
             self._peers(finding),
         )
@@ -201,6 +201,11 @@ class FindingParts:
         first, end = np.searchsorted(times, _span_ns(finding)).tolist()
         known = values[first:end][~np.isnan(values[first:end])]
         return float(np.median(known)) if known.size else None
+
+    def _fell(self, finding: Finding) -> bool:
+        """Return whether the cause names the subject that lost most."""
+        name = finding.hypothesis.name if finding.hypothesis else ""
+        return any(rule.subjects_fell for rule in self._rules if rule.name == name)
 
     def _cpus(self, node: str) -> int:
         online = [facts.cpu.online for facts, _ in self._history.facts if facts.node == node]

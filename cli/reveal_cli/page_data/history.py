@@ -19,7 +19,7 @@ from reveal_contract.facts import Facts
 from reveal_contract.time_units import NS_PER_SECOND
 from reveal_contract.wire import Message
 
-MOST_SECONDS = 3600  # of a node whose columns are kept; of more every second one is left out, etc.
+MOST_SECONDS = 3600  # of all nodes whose columns are kept; of more, every second or third
 MOST_TICKS = 200
 _SETTLED_S = 15  # after the start: subjects that come later have started
 _MOST_CHANGES = 6  # named in one tick
@@ -110,10 +110,10 @@ class History:
         return max(node.starts_ns[-1] for node in self.nodes.values()) + NS_PER_SECOND
 
 
-def read_history(slices: Slices, seconds: int) -> History:
-    """Return the history of a recording that has about so many seconds a node."""
+def read_history(slices: Slices, count: int) -> History:
+    """Return the history of a recording that has about so many slices, of all nodes together."""
     nodes: dict[str, NodeHistory] = {}
-    step = max(1, -(-seconds // MOST_SECONDS))
+    step = max(1, -(-count // MOST_SECONDS))
     for message, table in slices:
         nodes.setdefault(message.node, NodeHistory(message.node, step)).push(message, table)
     collector: Mapping[str, Any] = next(

@@ -24,13 +24,16 @@ _PAIRS = {ledger.TAKEN_CPU: ledger.LOST_CPU, ledger.TAKEN_DISK: ledger.LOST_DISK
 
 
 def subject_rows(
-    finding: Finding, history: NodeHistory, span_ns: tuple[int, int]
+    finding: Finding, history: NodeHistory, span_ns: tuple[int, int], *, fell: bool = False
 ) -> list[SubjectRow]:
-    """Return those that the finding names, and those that lost time in it, most first."""
+    """Return those that the finding names, and those that lost time in it, most first.
+
+    ``fell``: its cause names the subject that lost most, not the one that grew.
+    """
     before_ns = span_ns[0] - _BEFORE_NS, span_ns[0]
     lost_before, lost_during = _lost(history, before_ns), _lost(history, span_ns)
     used_before, used_during = _used(history, before_ns), _used(history, span_ns)
-    roles = _roles(finding)
+    roles = _roles(finding, fell)
     lost_most = [each.subject for each in lost_during.values() if each.share >= _LEAST_LOST]
     names = list(dict.fromkeys([*roles, *lost_most]))[:MOST_ROWS]
     return [
@@ -61,12 +64,12 @@ def _taken_by(accounts: Accounts, metric: str, culprit: str) -> float:
     return float(sum(time for pair, time in amounts if pair.culprit == culprit != pair.victim))
 
 
-def _roles(finding: Finding) -> dict[str, str]:
+def _roles(finding: Finding, fell: bool) -> dict[str, str]:
     """Return the subjects that a finding names, with their parts in it."""
-    return {name: role for name, role in _named(finding) if name}
+    return {name: role for name, role in _named(finding, fell) if name}
 
 
-def _named(finding: Finding) -> Iterator[tuple[str, str]]:
+def _named(finding: Finding, fell: bool) -> Iterator[tuple[str, str]]:
     if finding.impact is not None:
         yield finding.impact.subject, "slowed job"
     yield from ((loss.subject, "loses time by it") for loss in finding.lost_time)
@@ -75,7 +78,8 @@ def _named(finding: Finding) -> Iterator[tuple[str, str]]:
     for each in causes:
         name = f"{each.namespace}/{each.name}" if isinstance(each, Pod) else each.name
         known = each.confidence is not Confidence.CO_LOCATED
-        yield name, f"causes it ({each.share_percent} %)" if known else "is there"
+        named = "fell most" if fell else f"causes it ({each.share_percent} %)"
+        yield name, named if known else "is there"
 
 
 def _lost(history: NodeHistory, span_ns: tuple[int, int]) -> Mapping[str, LostTime]:

@@ -53,3 +53,9 @@ def test_without_a_ledger_lost_time_is_not_known() -> None:
     found = replace(finding(), victims=("/job",))
     [row] = subject_rows(found, NodeHistory("n1"), (START, START + SECOND))
     assert (row.lost_before, row.lost_during, row.cpus_during) == (None, None, None)
+
+
+def test_a_subject_that_fell_is_no_cause() -> None:
+    found = replace(finding(), subjects=(Subject("Cgroup", "/job", 2, -98, Confidence.MEASURED),))
+    [row] = subject_rows(found, NodeHistory("n1"), (START, START + SECOND), fell=True)
+    assert row.role == "fell most"
