@@ -132,12 +132,12 @@ def test_a_finding_is_kept_across_restarts_and_read_after_its_node_has_gone(
     watched.run_to(100)
     watched.run_to(120, FAULT)
     watched.restart()
-    watched.run_to(330, FAULT)
-    watched.run_to(345)
+    watched.run_to(240, FAULT)
+    watched.run_to(255)
     over = only_finding(watched)
     assert over.state is State.RESOLVED
     watched.restart()  # its samples after the end are still to come
-    watched.run_to(450)
+    watched.run_to(330)
     assert watched.analyzer.store.unfinished() == {}
     for key in (names.samples_key("default", names.shard(NODE)), names.node_key("default", NODE)):
         watched.stream.client.delete(key)
@@ -175,14 +175,14 @@ def test_the_newest_findings_are_kept_for_a_limited_time(stream: Stream) -> None
 
 def test_a_long_finding_stays_within_its_bytes(watched: Watched) -> None:
     watched.analyzer.recorder._writer = EvidenceWriter(
-        RedisSource.of(watched.stream.client, "default"), watched.analyzer.store, 6_000
+        RedisSource.of(watched.stream.client, "default"), watched.analyzer.store, 4_500
     )
     watched.run_to(100)
-    watched.run_to(320, FAULT)
+    watched.run_to(240, FAULT)
     size = watched.stream.client.strlen(names.evidence_key("default", only_finding(watched).id))
-    assert 3_000 < size <= 6_000
+    assert 2_000 < size <= 4_500
     kept = watched.kept(only_finding(watched))
-    assert {100, 319 - 18} <= set(kept)
+    assert {100, 239 - 18} <= set(kept)
 
 
 def test_a_full_redis_loses_samples_for_a_while_and_no_finding(watched: Watched) -> None:
@@ -198,7 +198,7 @@ def test_a_full_redis_loses_samples_for_a_while_and_no_finding(watched: Watched)
     assert "raise maxmemory" in lost.message
     assert watched.kept_or_none(only_finding(watched)) is None
     client.config_set("maxmemory", "0")
-    watched.run_to(160, FAULT)
+    watched.run_to(130, FAULT)
     assert recorder.degradations() == []
     onset, _ = seconds_of(only_finding(watched))
     assert min(watched.kept(only_finding(watched))) == onset - 60
