@@ -17,6 +17,10 @@ _NAMED = 5  # columns that a note names
 _BRACKETS = re.compile(r"[\[(]\s*([A-Za-zµ°%/]{1,8})\s*[\])]\s*(?:\{.*\})?\Z")
 
 
+_NO_VALUES = (float(2**64 - 1), float(2**63 - 1))  # of drivers that know no value
+_ENDLESS = "infinite values and 2^64 - 1"
+
+
 class OmittedColumn(NamedTuple):
     """A column that is not judged, and why."""
 
@@ -43,6 +47,7 @@ class ColumnContents:
         self.words = np.zeros(width, np.int64)
         self.infinite = np.zeros(width, np.bool_)
         self.units = [""] * width
+        self.first_texts: dict[int, str] = {}
         self._marks = marks
 
     @property
@@ -62,9 +67,12 @@ class ColumnContents:
             values[:, indices] = block.iloc[:, indices].to_numpy(np.float64, na_value=np.nan)
         for index in np.flatnonzero(~plain).tolist():
             values[:, index], words, unit = numbers_of(block[index], self._marks)
+            if words and index not in self.first_texts:
+                word = block[index][np.isnan(values[:, index])].dropna()
+                self.first_texts[index] = str(next(iter(word), ""))
             self.words[index] += words
             self.units[index] = self.units[index] or unit
-        endless = np.isinf(values)
+        endless = np.isinf(values) | (values == _NO_VALUES[0]) | (values == _NO_VALUES[1])
         if endless.any():
             self.infinite |= endless.any(axis=0)
             values[endless] = np.nan
@@ -107,7 +115,7 @@ class ColumnContents:
             counted = "1 value counts" if count == 1 else f"{count} values count"
             notes.append(f"{counted} as missing, as they are words: {self._listed(words)}")
         if (endless := metric & listed & self.infinite).any():
-            notes.append(f"infinite values count as missing: {self._listed(endless)}")
+            notes.append(f"{_ENDLESS} count as missing: {self._listed(endless)}")
         if units := [f"{self._names[i]} in {self.units[i]}" for i in kept if self.units[i]]:
             notes.append(f"units: {list_some(units, 'columns')}")
         omitted = tuple(

@@ -20,9 +20,11 @@ from reveal_analyzer.tables.ingest.head_lines import Head
 from reveal_analyzer.tables.ingest.layout import MISSING, layout_of
 from reveal_analyzer.tables.ingest.number_texts import NumberMarks, numbers_if_all
 from reveal_analyzer.tables.ingest.open import TableFileError, open_text, readable_errors
+from reveal_analyzer.tables.ingest.yearless_times import day_named
 
 # values in a block of rows: 64 MB as numbers; the parser needs about five times that
 BLOCK_VALUES = 8_000_000
+_FEWEST_NAMES = 3  # of a header that is looked for in another order
 _CHECKED = 3  # columns in which a repeated header is looked for
 
 
@@ -34,6 +36,8 @@ class TextTable:
     def __init__(self, path: Path, head: Head, known: TableFormat | None = None) -> None:
         self.path = path
         self._layout = layout_of(path, head, known)
+        above = self._layout.lines_above
+        self.since = day_named(line.text for line in head.lines if line.number <= above)
         self._skipped = re.compile(known.skipped) if known and known.skipped else None
         self._repeated = 0
 
@@ -101,11 +105,21 @@ class TextTable:
         )
         with reader:
             for block in reader:
-                if not isinstance(block.index, pd.RangeIndex) or block[width].notna().any():
-                    raise TableFileError(
-                        f"{self.path}: a row has more fields than the {width} of the header"
-                    )
-                yield self._without_headers(block.iloc[:, :width])
+                rows = self._without_headers(block)
+                self._check_width(rows)
+                yield rows.iloc[:, :width]
+
+    def _check_width(self, rows: pd.DataFrame) -> None:
+        """Raise ``TableFileError`` if a row has more fields than the header has names."""
+        width = len(self.names)
+        wide = rows[width].notna().to_numpy()
+        if isinstance(rows.index, pd.RangeIndex) and not wide.any():
+            return
+        row = rows[wide].iloc[0] if wide.any() else rows.iloc[0]
+        shown = " ".join(str(value) for value in row.dropna())
+        raise TableFileError(
+            f"{self.path}: a row has more fields than the {width} of the header: {shown[:60]!r}"
+        )
 
     def _message(self, error: Exception) -> str:
         """Return the parser's message without its internals, with the line of the file."""
@@ -116,19 +130,33 @@ class TextTable:
 
     def _without_headers(self, block: pd.DataFrame) -> pd.DataFrame:
         """Return the rows that do not repeat the header, as after a restart of what writes."""
+        self._check_other_header(block)
         repeats = self._repeats(block)
         if not repeats.any():
             return block
         self._repeated += int(repeats.sum())
         return block[~repeats].reset_index(drop=True).apply(numbers_if_all)
 
+    def _check_other_header(self, block: pd.DataFrame) -> None:
+        """Raise ``TableFileError`` for a line with the names of the header in another order.
+
+        What is below it would be read under the wrong names.
+        """
+        names = self._layout.header
+        if len(names) < _FEWEST_NAMES or any(map(_is_number, block.dtypes.iloc[: len(names)])):
+            return
+        texts = block.iloc[:, : len(names)].apply(lambda column: column.astype(str).str.strip())
+        words = texts[texts.isin(names).sum(axis=1) >= len(names) - 1]
+        others = words[(words != list(names)).sum(axis=1) > 1]
+        if len(others):
+            raise TableFileError(
+                f"{self.path}: a row has the names of the header in another order"
+                f" ({', '.join(others.iloc[0])[:60]}): write what is below it to a file of its own"
+            )
+
     def _repeats(self, block: pd.DataFrame) -> Bools:
         header = self._layout.header
-        texts = [
-            index
-            for index, kind in enumerate(block.dtypes)
-            if not pd.api.types.is_numeric_dtype(kind)
-        ]
+        texts = [index for index, kind in enumerate(block.dtypes) if not _is_number(kind)]
         compared = [index for index in texts if index < len(header)][-_CHECKED:]
         repeats = np.full(len(block), bool(compared))
         for index in compared:
@@ -141,6 +169,10 @@ class TextTable:
         if self._skipped is not None:
             repeats |= first.str.match(self._skipped).to_numpy()
         return repeats
+
+
+def _is_number(kind: object) -> bool:
+    return bool(pd.api.types.is_numeric_dtype(kind))  # type: ignore[arg-type]
 
 
 def _lines(count: int) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from reveal_analyzer.arrays import Indices, Ints
+from reveal_analyzer.arrays import Floats, Indices, Ints
 
 _MOST = 512  # entities
 _MOST_PAIRED = 6  # columns of which two together may distinguish entities
@@ -33,7 +33,7 @@ _HOST = re.compile(
 _DEVICE = re.compile(
     r"[\W_]*((gpu|cpu|core|socket|disk|device|dev|interface|iface|nic|port|component)?[_. ]?"
     r"(index|id|name|no|number|idx)|gpu|cpu|core|device|dev|disk|iface|interface|instance|series"
-    r"|metric|entity)\Z",
+    r"|metric|entity|key|(local|global)?[_ ]?rank|worker|pid|pod|container|shard|replica)\Z",
     re.IGNORECASE,
 )
 
@@ -66,6 +66,7 @@ class RowLabels:
         self._names, self._requested = names, requested
         self._values: dict[int, list[Labels]] = {}
         self._dropped: set[int] = set()
+        self.crowded: set[int] = set()  # columns of more texts than entities are expected
 
     def add(self, block: pd.DataFrame, times: Collection[int | None]) -> None:
         """Add rows; ``times`` are the columns of times, which distinguish no entities."""
@@ -80,6 +81,7 @@ class RowLabels:
             labels = _labels(block[index]) if may_label else None
             if labels is None or len(set(labels[:_SAMPLE].tolist())) > _MOST:
                 self._dropped.add(index)
+                self.crowded |= set() if labels is None else {index}
                 self._values.pop(index, None)
             else:
                 self._values.setdefault(index, []).append(labels)
@@ -136,12 +138,12 @@ def find_entities(
     pairs = combinations(order[:_MOST_PAIRED], 2) if shared else ()
     for columns in (*((index,) for index in order), *pairs):
         suggested = shared or suggests_entities(names[columns[0]])
-        if not suggested and not numbered:
-            continue
         members, of_row = _members(names, labels, columns)
         if not 2 <= len(members) <= min(_MOST, len(times) // 2):
             continue
-        sample = _samples(times, of_row, len(members), _FILLED if suggested else _PERFECT)
+        filled = _FILLED if suggested else _PERFECT
+        only_bursts = not suggested and not numbered
+        sample = _samples(times, of_row, len(members), filled, only_bursts=only_bursts)
         if sample is not None:
             return Entities(columns, members, of_row, sample)
     return None
@@ -211,11 +213,39 @@ def repeats_times(times: Ints) -> bool:
     return repeats >= max(_FEWEST, _SAME_TIME * len(times))
 
 
-def _samples(times: Ints, of_row: Indices, count: int, filled: float) -> Indices | None:
+def differing_column(
+    names: Sequence[str], labels: Mapping[int, Labels], times: Ints, crowded: Collection[int]
+) -> str:
+    """Return a column that differs between the rows of each time; "" if there is none."""
+    moments = np.unique(times, return_inverse=True)[1].astype(np.int64)
+    for index, each in labels.items():
+        _, part = np.unique(each.astype(str), return_inverse=True)
+        count = int(part.max(initial=0)) + 1
+        if count > 1 and len(np.unique(moments * count + part)) >= _UNIQUE * len(times):
+            return names[index] or f"#{index + 1}"
+    return next((names[index] or f"#{index + 1}" for index in crowded), "")
+
+
+def counting_column(names: Sequence[str], values: Floats, times: Ints) -> str:
+    """Return a column of the same whole numbers at each time, once each; "" if there is none."""
+    _, moments, counts = np.unique(times, return_inverse=True, return_counts=True)
+    size = int(counts.max(initial=0))
+    for name, column in zip(names, values.T, strict=True):
+        distinct, part = np.unique(column, return_inverse=True)
+        whole = not np.isnan(column).any() and not (column % 1).any()
+        pairs = np.unique(moments.astype(np.int64) * len(distinct) + part)
+        if whole and 1 < len(distinct) == size and len(pairs) == len(times):
+            return name
+    return ""
+
+
+def _samples(
+    times: Ints, of_row: Indices, count: int, filled: float, *, only_bursts: bool = False
+) -> Indices | None:
     """Return the sample of each row; None if the rows of a time are not of different entities.
 
-    The rows of a sample have one time, or are a moment apart, or come at any time in the period of
-    their entity.
+    The rows of a sample have one time, or are a moment apart (``only_bursts``: in no other case),
+    or come at any time in the period of their entity, or before any of them comes again.
     """
     period = _period(times, of_row)
     if period <= 0:
@@ -223,12 +253,34 @@ def _samples(times: Ints, of_row: Indices, count: int, filled: float) -> Indices
     order = np.argsort(times, kind="stable")
     clustered = np.empty(len(times), np.intp)
     clustered[order] = np.cumsum(np.diff(times[order], prepend=times[order[0]]) > period / 4)
-    for sample in (clustered, ((times - times.min()) // period).astype(np.intp)):
+    ways = (
+        (clustered, filled),
+        (((times - times.min()) // period).astype(np.intp), filled),
+        (_rounds(times, of_row, period), _PERFECT),
+    )
+    for sample, least in ways[:1] if only_bursts else ways:
+        if sample is None:
+            continue
         distinct, dense = np.unique(sample, return_inverse=True)
         pairs = np.unique(dense.astype(np.int64) * count + of_row)
-        if len(pairs) >= _UNIQUE * len(times) and len(pairs) >= filled * len(distinct) * count:
+        if len(pairs) >= _UNIQUE * len(times) and len(pairs) >= least * len(distinct) * count:
             return dense.astype(np.intp)
     return None
+
+
+def _rounds(times: Ints, of_row: Indices, period: int) -> Indices | None:
+    """Return the sample of each row, where the next begins with an entity that it has already.
+
+    None if samples begin at the same time.
+    """
+    order = np.argsort(times, kind="stable")
+    numbers = _by_repetition(of_row[order])
+    begins = times[order][np.flatnonzero(np.diff(numbers, prepend=-1))]
+    if len(begins) > 1 and np.diff(begins).min() <= period / 4:
+        return None
+    sample = np.empty(len(times), np.intp)
+    sample[order] = numbers
+    return sample
 
 
 def _period(times: Ints, of_row: Indices) -> int:

@@ -45,8 +45,9 @@ class TableFormat:
     ``names`` has the columns by their number: such files have none.  ``signature`` is "" where
     other tools write the same; such a format must be named.  ``time`` are the possible names of the
     time column, ``entities`` those that distinguish rows of one time, ``values`` the only metrics,
-    ``ignored`` columns that are no metrics.  ``two_words`` matches the name of a column whose
-    values are two words, and has a name for each; ``skipped`` matches the first field of a line
+    ``ignored`` columns that are no metrics, those with an asterisk by their ends.  ``two_words``
+    matches the name of a column whose values are two words, and has a name for each.  ``grouped``:
+    the line above the names has groups of columns.  ``skipped`` matches the first field of a line
     that is no row.  ``units`` are those of columns whose names match.  ``advice`` is what to do if
     something is missing.
     """
@@ -62,6 +63,7 @@ class TableFormat:
     values: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
     two_words: tuple[str, ...] = ()
+    grouped: bool = False
     skipped: str = ""
     order: DayOrder = DayOrder.NONE
     units: Mapping[str, str] = field(default_factory=dict)
@@ -137,7 +139,7 @@ FORMATS = (
     TableFormat(
         "dstat", "dstat --output", "`dstat -T` writes seconds since the epoch",
         signature=r"^\"(?:pcp-)?(?:[Dd]stat|dool) [\d.]+ CSV output",
-        time=("epoch:epoch", "epoch"),
+        separator=",", time=("epoch:epoch", "epoch", "system:time", "system"), grouped=True,
     ),
     TableFormat(
         "dcgmi", "dcgmi dmon", "`dcgmi dmon -d 1000` writes a row for each GPU and second",
@@ -147,9 +149,15 @@ FORMATS = (
     ),
     TableFormat(
         "dmon", "nvidia-smi dmon", "`nvidia-smi dmon -o DT` writes the times",
-        signature=r"^#\s*(?:Date\s+Time\s+)?gpu\s", separator=BLANKS, time=("Date",),
-        entities=("gpu",),
+        signature=r"^#\s*(?:Date[\s,]+)?(?:Time[\s,]+)?gpu[\s,]++(?!pid)",
+        time=("Date", "Time"), entities=("gpu",),
         units={r"^pwr$": "W", r"temp$": "C", r"^(sm|mem|enc|dec|jpg|ofa)$": "%", r"clk$": "MHz"},
+    ),
+    TableFormat(
+        "pmon", "nvidia-smi pmon", "`nvidia-smi pmon -o DT` writes the times",
+        signature=r"^#\s*(?:Date\s+)?(?:Time\s+)?gpu\s+pid\s", separator=BLANKS,
+        time=("Date", "Time"), entities=("gpu", "pid"), ignored=("type", "command"),
+        units={r"^(sm|mem|enc|dec|jpg|ofa)$": "%", r"^(fb|ccpm)$": "MiB"},
     ),
     TableFormat(
         "nvidia-smi", "nvidia-smi --query-gpu=timestamp,index,... --format=csv",
@@ -162,22 +170,23 @@ FORMATS = (
     ),
     TableFormat(
         "amd-smi", "amd-smi monitor --csv", "write it by `amd-smi monitor --csv --watch 1`",
-        signature=r"^timestamp,gpu,(?:xcp,)?\w", separator=",", time=("timestamp",),
+        signature=r"^timestamp,gpu,(?:xcp,)?\w|^gpu,(?:xcp,)?(?:power_usage|hotspot_temperature|gfx_"
+        r"|memory_temperature|vram_used|socket_power)", separator=",", time=("timestamp",),
         entities=("gpu", "xcp"),
         units={r"^power_usage$": "W", r"temperature$": "C", r"_(clk|clock)$": "MHz"},
     ),
     TableFormat(
         "turbostat", "turbostat", "`turbostat --enable Time_Of_Day_Seconds` writes the times",
-        signature=r"^(?:usec\s+)?(?:Time_Of_Day_Seconds\s+)?(?:(?:Package|Node|Die|Core)\s+)*"
-        r"(?:CPU\s+)?Avg_MHz\s+Busy%",
+        signature=r"^(?:(?:usec|Time_Of_Day_Seconds|Package|Die|L3|Node|Core|CPU|APIC|X2APIC)\s+)*"
+        r"(?:Avg_MHz|Busy%|Bzy_MHz|TSC_MHz|PkgWatt|CorWatt|CoreTmp|PkgTmp)(?:\s|$)",
         time=("Time_Of_Day_Seconds",), entities=("CPU", "Core", "Package", "Die"),
-        ignored=("usec", "Node"),
+        ignored=("usec", "Node", "L3", "APIC", "X2APIC"),
         units={r"MHz$": "MHz", r"%": "%", r"Watt$": "W", r"Tmp$": "C", r"_J$": "J"},
     ),
     TableFormat(
         "perf-stat", "perf stat -I -x,", "write it by `perf stat -I 1000 -x, -o FILE`",
         signature=r"^\s*\d+\.\d{6,9},(?:[\w-]+,(?:\d+,)?)?(?:[\d.]+|<not \w+>),[\w ]*,"
-        r"[\w.:/=-]+,\d+,",
+        r"(?=[^,]*[A-Za-z])[\w.:/=-]+,\d+,\d+\.\d\d,",
         separator=",", time=("time",), entities=("event", "cpu"), values=("value",),
         names={
             8 + len(which): (
@@ -249,7 +258,7 @@ FORMATS = (
         "export the chart over wall time, or use run.history(stream='events')",
         signature=r"(?:^|,)\"?(?:_timestamp|Relative Time \((?:Process|Wall)\)|_runtime)\"?(?:,|$)",
         separator=",", time=("_timestamp", "Relative Time (Wall)", "Relative Time (Process)"),
-        ignored=("_step", "_wandb", "", "_runtime"),
+        ignored=("_step", "_wandb", "", "_runtime", "*__MIN", "*__MAX"),
     ),
     TableFormat(
         "mlflow", "MLflow: a file in mlruns/*/*/metrics",
@@ -259,7 +268,7 @@ FORMATS = (
     TableFormat(
         "slurm", "sh5util --extract", "write it by `sh5util -j JOB --extract --series=Task`",
         signature=r"^(?:Job,)?Step,Node,Series,Date_Time,", separator=",", time=("Date_Time",),
-        entities=("Node", "Series", "Step"), ignored=("Job", "Elapsed_Time"),
+        entities=("Node", "Series", "Step"), ignored=("Job", "Elapsed_Time", "ElapsedTime"),
         units={r"^Power$": "W", r"_Megabytes$": "MB", r"^CPU_Utilization$": "%"},
     ),
     TableFormat(
@@ -274,6 +283,11 @@ _MOST_LINES = 300  # in which a signature is looked for
 def format_names() -> tuple[str, ...]:
     """Return the names of all formats."""
     return tuple(_BY_NAME)
+
+
+def format_named(name: str) -> TableFormat | None:
+    """Return the format of this name; None for none."""
+    return _BY_NAME.get(name)
 
 
 def requested_format(path: Path, name: str, head: Head) -> TableFormat:

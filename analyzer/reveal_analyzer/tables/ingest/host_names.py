@@ -15,7 +15,7 @@ from typing import TypeGuard
 
 from reveal_analyzer.tables.ingest.subsystems import subsystem_of
 
-_BETWEEN = re.compile(r"[./:|@_\s]+")
+_BETWEEN = re.compile(r"\s+-\s+|[./:|@_\s]+")  # Weights & Biases writes "run - metric"
 _LABELLED = re.compile(r"\{(.*)\}\s*\Z")
 _LABEL = re.compile(r'\s*([A-Za-z_]\w*)\s*=\s*"?([^",]*)"?\s*(?:,|\Z)')
 _HOST_LABELS = ("instance", "hostname", "host", "nodename", "node", "exported_instance")

@@ -138,6 +138,8 @@ def _known_header(known: TableFormat, rows: Sequence[_Row], found: _Header, widt
             return found
         first = next((n for n, row in enumerate(rows) if len(row.fields) == width), found[2])
         return -1, names, first
+    if known.grouped:
+        return _with_groups(rows, found, width)
     header = next((n for n, row in enumerate(rows) if known.signs(row.line)), -1)
     if header < 0:
         return found
@@ -158,6 +160,15 @@ def _known_header(known: TableFormat, rows: Sequence[_Row], found: _Header, widt
         len(rows),
     )
     return header, parts, first
+
+
+def _with_groups(rows: Sequence[_Row], found: _Header, width: int) -> _Header:
+    """Return the names directly above the first row, with the groups above them."""
+    first = found[2]
+    names = [_names(row, width) for row in rows[max(0, first - 2) : first]]
+    if len(names) < 2 or names[0] is None or names[1] is None:
+        return found
+    return first - 1, _grouped(names[0], names[1]), first
 
 
 def _split_names(known: TableFormat, row: _Row, width: int) -> tuple[str, ...]:
@@ -355,7 +366,8 @@ def _grouped(groups: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
     result, group = [], ""
     for above, name in zip(groups, names, strict=True):
         group = above or group
-        result.append(f"{group}:{name}" if group else name)
+        bare = name.removeprefix(f"{group}:")  # dool writes both
+        result.append(f"{group}:{bare}" if group else name)
     return tuple(result)
 
 

@@ -33,10 +33,21 @@ def _units() -> dict[str, tuple[str, float]]:
 
 
 _UNITS = _units()
+# a character that is not UTF-8 is read as U+FFFD: the degree sign or the micro sign of Latin-1
+_UNITS |= {"\ufffdC": _UNITS["°C"], "\ufffds": _UNITS["µs"]}
 _WITH_UNIT = re.compile(
-    r"\s*(?P<number>[-+]?[\d.,]+(?:[eE][-+]?\d+)?)\s*(?P<unit>[A-Za-zµ°%/]+)\s*\Z"
+    r"\s*(?P<number>[-+]?[\d.,]+(?:[eE][-+]?\d+)?)\s*(?P<unit>[A-Za-zµ°%/\ufffd]+)\s*\Z"
 )
 _THOUSANDS_COMMA = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?\Z")
+# an apostrophe as in Switzerland, or a narrow or other blank that does not break
+_THOUSANDS_MARK = re.compile(r"(?<=\d)['\u2019\u00a0\u202f](?=\d{3}(?!\d))")
+_DURATION = re.compile(
+    r"(?=\d)(?:(?P<h>\d+)h)?(?:(?P<m>\d+)m(?!s))?(?:(?P<s>\d+(?:\.\d+)?)s)?\Z"
+)  # of Go, as 1m2.5s
+_SWITCHES = tuple(
+    {off: 0.0, on: 1.0}
+    for off, on in (("no", "yes"), ("off", "on"), ("not active", "active"), ("disabled", "enabled"))
+)
 
 
 class NumberMarks(NamedTuple):
@@ -64,6 +75,9 @@ def numbers_of(values: pd.Series, marks: NumberMarks) -> ReadNumbers:
     if not len(rest):
         return ReadNumbers(numbers, 0)
     texts = values.iloc[rest].astype(str)
+    if len(rest) == int(known.sum()) and (switched := _switches(texts)) is not None:
+        numbers[rest] = switched
+        return ReadNumbers(numbers, 0)
     read = {text: _with_unit(text, marks) for text in texts.unique().tolist()}
     units = {found[1] for found in read.values() if found}
     if len(units) > 1:  # words, and no quantity
@@ -71,6 +85,14 @@ def numbers_of(values: pd.Series, marks: NumberMarks) -> ReadNumbers:
     numbers[rest] = [found[0] if (found := read[text]) else np.nan for text in texts.tolist()]
     words = int(np.isnan(numbers[rest]).sum())
     return ReadNumbers(numbers, words, next(iter(units), ""))
+
+
+def _switches(texts: pd.Series) -> Floats | None:
+    """Return 1 for ``yes`` and 0 for ``no``, and the like; None if there are other words."""
+    words = texts.str.strip().str.lower()
+    found = set(words.unique().tolist())
+    numbers = next((each for each in _SWITCHES if found <= each.keys()), None)
+    return None if numbers is None else np.asarray(words.map(numbers).to_numpy(np.float64))
 
 
 def numbers_if_all(column: pd.Series) -> pd.Series:
@@ -111,7 +133,10 @@ def _with_point(value: object, marks: NumberMarks) -> object:
 
 def _with_unit(text: str, marks: NumberMarks) -> tuple[float, str] | None:
     """Return the number and the base unit of a text such as ``1.2 GiB``; None if it is none."""
-    bare = text.strip().lstrip("'")
+    bare = _THOUSANDS_MARK.sub("", text.strip().lstrip("'").replace("\u2212", "-"))
+    if (parts := _DURATION.match(bare)) and (parts["h"] or parts["m"]):
+        hours, minutes, seconds = (float(parts[name] or 0) for name in "hms")
+        return hours * 3600 + minutes * 60 + seconds, "s"
     match = _WITH_UNIT.match(bare)
     written, unit, factor = bare, "", 1.0
     if match is not None:

@@ -10,6 +10,7 @@ import codecs
 import contextlib
 import gzip
 import io
+import re
 import zlib
 from collections.abc import Iterator
 from enum import StrEnum
@@ -30,6 +31,12 @@ _MOST_ZEROS = 0.9  # of every second byte: those of Latin text in UTF-16
 _HEAD_BYTES = 4096
 _PIECE = 1 << 14  # compressed bytes read at once: their content is in memory
 _BUFFER = 1 << 20
+_EXPOSITION = re.compile(rb"^# (?:TYPE|HELP) [A-Za-z_:][\w:]* ", re.MULTILINE)
+_QUERY_LOG = b"=NVSMI LOG="
+_WRITE_CSV = (
+    "write CSV, as `nvidia-smi --query-gpu=timestamp,index,utilization.gpu,power.draw --format=csv"
+    " -l 1` does"
+)
 
 
 class TableFileError(ValueError):
@@ -58,10 +65,15 @@ def kind_of(path: Path) -> FileKind:
     encoding = _utf16(head)
     if encoding:
         head = head.decode(encoding, "replace").lstrip("\ufeff").encode()
-    if head.lstrip().startswith((b"{", b"[")):
+    if head.lstrip().startswith((b"<?xml", b"<!DOCTYPE", b"<html", b"<nvidia_smi_log")):
+        raise TableFileError(f"{path} is XML or HTML, which is no table: {_WRITE_CSV}")
+    if _EXPOSITION.search(head):
         raise TableFileError(
-            f"{path} is JSON: write a row for each sample and a column for each metric"
+            f"{path} is what a target of Prometheus answers to a scrape, no table: ask Prometheus"
+            " for /api/v1/query_range, whose answer is read"
         )
+    if _QUERY_LOG in head:
+        raise TableFileError(f"{path} is what `nvidia-smi -q` writes, no table: {_WRITE_CSV}")
     if b"\0" in head and not head.startswith((_GZIP, _ZSTD)):
         raise TableFileError(
             f"{path} is neither a recording made by reveal nor a table (CSV or Parquet)"
@@ -70,7 +82,7 @@ def kind_of(path: Path) -> FileKind:
 
 
 @contextlib.contextmanager
-def open_text(path: Path) -> Iterator[BinaryIO]:
+def open_text(path: Path) -> Iterator[io.BufferedReader]:
     """Open a text file as UTF-8, plain or compressed with gzip or zstd."""
     with readable_errors(path), path.open("rb") as file, _unpacked(file) as content:
         encoding = _utf16(content.peek(_HEAD_BYTES)[:_HEAD_BYTES])

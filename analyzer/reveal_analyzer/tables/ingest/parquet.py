@@ -17,6 +17,7 @@ class ParquetTable:
     """Rows of a Parquet file, block by block; raises ``TableFileError`` if it is no table."""
 
     host = ""
+    since = None
 
     def __init__(self, path: Path) -> None:
         try:

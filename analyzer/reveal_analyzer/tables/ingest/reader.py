@@ -6,7 +6,7 @@ mapped temporary file.  A block takes some hundred MB while it is parsed, a row 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,8 +25,11 @@ from reveal_analyzer.tables.ingest.column_contents import (
 from reveal_analyzer.tables.ingest.entities import (
     Entities,
     RowLabels,
+    counting_column,
+    differing_column,
     entities_by,
     find_entities,
+    repeats_times,
 )
 from reveal_analyzer.tables.ingest.gaps import gap_notes
 from reveal_analyzer.tables.ingest.mmap_buffer import MEMORY_BYTES, RowBuffer
@@ -45,6 +48,7 @@ from reveal_analyzer.tables.scoring.table import Table
 from reveal_contract.time_units import NS_PER_SECOND
 
 _MOST_COLUMNS = 1_000_000
+_FIRST_ROWS = 4096  # of which columns are compared
 _ANY = "*"  # in a format: every column of texts distinguishes rows
 
 
@@ -184,9 +188,10 @@ class _TableBuilder:
             [index for index in self._entities if index not in used],
         )
         if not len(columns.kept):
-            raise TableFileError(f"{self._path} has no column of numbers except its times")
+            raise self._no_numbers(used)
         self._notes = [*self._source.notes, *self._notes, *columns.notes]
         if entities is None:
+            self._check_rows_alike(placed, times)
             rising, chosen, rows = placed.ordered(times, good, valued)
             nodes = self._by_name(rising, chosen, columns.kept)
         else:
@@ -228,7 +233,9 @@ class _TableBuilder:
     def _known(self, role: str) -> tuple[int, ...]:
         """Return the columns that have this role in the format, in its order."""
         names: tuple[str, ...] = getattr(self._format, role) if self._format else ()
-        return tuple(self._names.index(name) for name in names if name in self._names)
+        ends = tuple(name[1:] for name in names if name.startswith(_ANY) and name != _ANY)
+        by_end = (i for i, name in enumerate(self._names) if ends and name.endswith(ends))
+        return (*(self._names.index(name) for name in names if name in self._names), *by_end)
 
     def _find_entities(self, clock: TimeColumn, times: Ints) -> Entities | None:
         labels = self._labels.labels()
@@ -243,6 +250,33 @@ class _TableBuilder:
                 return found
         rest = {index: each for index, each in labels.items() if index not in columns}
         return find_entities(self._names, rest, times, numbered=numbered)
+
+    def _no_numbers(self, used: Collection[int | None]) -> TableFileError:
+        texts = self._contents.first_texts.items()
+        others = (f": {self._label(i)} holds {t[:40]!r}" for i, t in texts if i not in used)
+        return TableFileError(
+            f"{self._path} has no column of numbers except its times{next(others, '')}"
+        )
+
+    def _check_rows_alike(self, placed: RowTimes, times: Ints) -> None:
+        """Raise ``TableFileError`` if the rows of a time are evidently of several devices."""
+        if self._options.values or self._clock is None or self._clock.column is None:
+            return
+        if not repeats_times(times):
+            if not self._options.time:
+                advice = f" ({self._format.advice})" if self._format else ""
+                placed.check_bursts(times, advice)
+            return
+        name = differing_column(self._names, self._labels.labels(), times, self._labels.crowded)
+        if not name:
+            rows = np.arange(min(len(times), _FIRST_ROWS))
+            values = self._buffer.select(rows, np.arange(len(self._names)))
+            name = counting_column(self._names, values, times[rows])
+        if name:
+            raise TableFileError(
+                f"{self._path}: rows of the same time differ in column {name}: name the columns"
+                " that distinguish devices (--entity), or the only metrics (--value)"
+            )
 
     def _by_name(self, times: Ints, chosen: Indices, columns: Indices) -> list[NodeTable]:
         """Return a table for each host in the names of columns, or one for the file."""
@@ -324,7 +358,9 @@ class _TableBuilder:
         if order is DayOrder.NONE and self._format is not None:
             order = self._format.order
         known = next((self._names[index] for index in self._known("time")), "")
-        request = TimeRequest(options.time or known, options.period_ns, order, options.excel)
+        request = TimeRequest(
+            options.time or known, options.period_ns, order, options.excel, self._source.since
+        )
         try:
             clock = find_time_column(self._names, block, request)
         except TableFileError as error:

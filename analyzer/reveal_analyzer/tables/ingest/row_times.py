@@ -14,6 +14,8 @@ from reveal_contract.time_units import NS_PER_SECOND
 
 _HOUR_NS = 3600 * NS_PER_SECOND
 _MOST_LOST = 0.05  # of the rows
+_FEWEST_BURSTS, _BURSTS = 10, 0.95  # of the groups of rows have the same size
+_WITHIN = 0.05  # of the step to the next group: the rows of a burst are that close
 _EXACT = "name the column of exact times (--time), or that of hosts or devices (--entity)"
 
 
@@ -65,11 +67,12 @@ class RowTimes:
     def ordered(self, times: Ints, good: Bools, valued: Bools) -> tuple[Ints, Indices, Indices]:
         """Return rising times, the input row of each, and the position of each input row.
 
-        Of several rows with one time the last counts, but none whose own time is not ``good``.
+        Of several rows with one time the last counts, but none whose own time is not ``good``, nor
+        a cut row without a value.
         """
         if repeats_times(times):
             times = self._spread(times)
-        order = np.lexsort((good, times))
+        order = np.lexsort((good & valued, times))
         if (np.diff(times) < 0).any():
             self.notes.append("rows are not in the order of time: they are put into it")
         rising = times[order]
@@ -86,6 +89,25 @@ class RowTimes:
         positions = np.empty(len(times), np.intp)
         positions[order] = np.cumsum(new) - 1
         return rising[last], order[last], positions
+
+    def check_bursts(self, times: Ints, advice: str) -> None:
+        """Raise ``TableFileError`` where rows come in groups of the same size, a moment apart.
+
+        They are of several devices that no column distinguishes.
+        """
+        steps = np.diff(np.sort(times))
+        if len(steps) < 2 * _FEWEST_BURSTS or (longest := np.percentile(steps, 95)) <= 0:
+            return
+        is_next = steps > longest / 4
+        sizes = np.bincount(np.concatenate([[0], np.cumsum(is_next)]))
+        size = int(np.median(sizes))
+        regular = (sizes == size).mean() >= _BURSTS and len(sizes) >= _FEWEST_BURSTS
+        if size > 1 and regular and steps[~is_next].max() <= _WITHIN * longest:
+            raise TableFileError(
+                f"{self._path}: rows come in groups of {size}, a moment apart, and no column"
+                f" distinguishes them{advice}: add a column of devices or hosts, or name that of"
+                " times (--time) if each row is a sample"
+            )
 
     def check_repeated(self, entity: Indices, sample: Indices) -> None:
         """Note the rows that another row of their entity and time replaces, or refuse them."""

@@ -47,6 +47,7 @@ class SectionReport:
     """The table of a report; raises ``TableFileError`` if it has no row."""
 
     marks = NumberMarks()
+    since = None
 
     def __init__(self, path: Path, chosen: TableFormat, order: DayOrder) -> None:
         if chosen.sections is None:

@@ -10,13 +10,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 
 import numpy as np
 import pandas as pd
 
 from reveal_analyzer.arrays import Floats, Ints
 from reveal_analyzer.tables.ingest.open import TableFileError
+from reveal_analyzer.tables.ingest.refused_times import (
+    first_of,
+    refuse_excel,
+    refuse_units,
+    refuse_unread,
+)
 from reveal_analyzer.tables.ingest.time_numbers import (
     DAY_DIGITS,
     EXCEL_DAYS,
@@ -24,6 +30,7 @@ from reveal_analyzer.tables.ingest.time_numbers import (
     excel_times,
     floats_of,
     form_of_digits,
+    is_epoch,
     numbered_times,
 )
 from reveal_analyzer.tables.ingest.time_texts import (
@@ -33,8 +40,10 @@ from reveal_analyzer.tables.ingest.time_texts import (
     DayOrder,
     clock_times_of,
     day_order,
+    spelled_as_iso,
     times_of,
 )
+from reveal_analyzer.tables.ingest.yearless_times import are_yearless, with_years
 from reveal_contract.time_units import NS_PER_SECOND
 
 _UNITS = {
@@ -60,10 +69,10 @@ _MOST_ROWS = 10_000  # by which the column is found
 _MOVES = 0.02  # of the rows of a clock have another time than the row above
 _FEWEST_STEPS = 20  # by which a clock shows that it is none
 _MOST_FALLS = 0.05  # of the steps of a clock that counts from a start of its own
+_NUMBERED = re.compile(r"c\d+\Z")  # of a table without a header
 _SHORT = re.compile(r"ts?\Z", re.IGNORECASE)  # a temperature may be called so, too
 _ZONE = re.compile(r":\d\d[\d:.,]*\s*(?:(Z)|([+-])(\d\d):?(\d\d)?)\s*\Z", re.IGNORECASE)
 _ELAPSED = re.compile(r"[\W_]*(elapsed|duration|relative)", re.IGNORECASE)
-_EXCEL_STEP = 0.5  # days, at most: otherwise they may be seconds
 _LISTED = 4
 
 
@@ -76,7 +85,8 @@ class TimeColumn:
     of times if ``column`` has dates only.  ``digits`` is the form of dates that are written as
     numbers, such as 202305050850.  ``order`` is that of day and month where the year is last.
     ``of_clock``: texts such as 9:00:07 have no day; ``minutes_first``: two numbers in them are
-    minutes and seconds.  ``excel``: numbers are days as spreadsheets count them.
+    minutes and seconds.  ``excel``: numbers are days as spreadsheets count them.  ``since``: times
+    have no year, and are after this day.
     """
 
     column: int | None
@@ -89,6 +99,7 @@ class TimeColumn:
     of_clock: bool = False
     minutes_first: bool = False
     excel: bool = False
+    since: date | None = None
 
     @property
     def has_time_of_day(self) -> bool:
@@ -111,6 +122,8 @@ class TimeColumn:
             values = dates_of_digits(values, self.digits)
         if self.unit_ns:
             return numbered_times(values, self.unit_ns)
+        if self.since is not None:
+            values = with_years(values, self.since)
         if self.of_day is None:
             return times_of(values, self.order)
         # a date that was read as a time of its own would show midnight
@@ -156,13 +169,15 @@ class TimeRequest:
     """What the caller knows of a table's times.
 
     ``column`` names the time column ("": find it); ``period_ns`` is the period of numbered rows;
-    ``order`` is that of day and month; ``excel``: days are numbered as spreadsheets do.
+    ``order`` is that of day and month; ``excel``: days are numbered as spreadsheets do; ``since``
+    is a day that the file names, for times without a year.
     """
 
     column: str = ""
     period_ns: int = 0
     order: DayOrder = DayOrder.NONE
     excel: bool = False
+    since: date | None = None
 
 
 def find_time_column(
@@ -180,10 +195,10 @@ def find_time_column(
         clock = _time_column(index, names[index], rows[index], request)
         if clock is None:
             raise TableFileError(
-                f"column {request.column} holds no times ({_sample(rows[index])}):"
+                f"column {request.column} holds no times ({first_of(rows[index])}):"
                 " write RFC 3339, ISO 8601, or seconds, ms, us or ns since the epoch"
             )
-        return _with_time_of_day(_decided(clock, names, rows), names, rows)
+        return _with_time_of_day(_decided(clock, names, rows), names, rows, request)
     found = [
         clock
         for index in _candidates(names, rows)
@@ -195,9 +210,12 @@ def find_time_column(
     clock = next(clear, None) or next((clock for clock in found if clock.absolute), None)
     clock = clock or next(iter(found), None)
     if clock is None:
+        if not request.period_ns:
+            refuse_unread([(name, bool(_NAME.match(name))) for name in names], rows)
         return None
-    _refuse_excel(clock, names, rows)
-    return _with_time_of_day(_decided(clock, names, rows), names, rows)
+    if clock.column is not None and not clock.absolute and clock.unit_ns == NS_PER_SECOND:
+        refuse_excel(names[clock.column], rows[clock.column])
+    return _with_time_of_day(_decided(clock, names, rows), names, rows, request)
 
 
 def _decided(clock: TimeColumn, names: Sequence[str], rows: pd.DataFrame) -> TimeColumn:
@@ -209,21 +227,6 @@ def _decided(clock: TimeColumn, names: Sequence[str], rows: pd.DataFrame) -> Tim
         f"column {names[clock.column]} does not say which of day and month is first, as in"
         f" {first[:30]!r}: add --day-first or --month-first"
     )
-
-
-def _refuse_excel(clock: TimeColumn, names: Sequence[str], rows: pd.DataFrame) -> None:
-    """Raise ``TableFileError`` for numbers of days, which look like seconds since a start."""
-    if clock.column is None or clock.absolute or clock.unit_ns != NS_PER_SECOND:
-        return
-    days = floats_of(rows[clock.column])
-    least, most = EXCEL_DAYS
-    within = len(days) > 1 and bool(((days >= least) & (days < most)).all())
-    if within and (days % 1).any() and float(np.median(np.abs(np.diff(days)))) < _EXCEL_STEP:
-        raise TableFileError(
-            f"column {names[clock.column]} looks like the days of a spreadsheet"
-            f" ({_sample(rows[clock.column])}): add --excel-dates, or --time"
-            f" {names[clock.column]!r} if they are seconds"
-        )
 
 
 def index_of(names: Sequence[str], requested: str) -> int:
@@ -243,16 +246,27 @@ def _candidates(names: Sequence[str], rows: pd.DataFrame) -> list[int]:
     texts = [
         index for index, kind in enumerate(rows.dtypes) if not pd.api.types.is_numeric_dtype(kind)
     ]
-    return list(dict.fromkeys([*named, *texts, 0])) if names else []
+    unnamed = range(len(names)) if names and names == _unnamed(len(names)) else [0]
+    return list(dict.fromkeys([*named, *texts, *unnamed])) if names else []
 
 
-def _with_time_of_day(clock: TimeColumn, names: Sequence[str], rows: pd.DataFrame) -> TimeColumn:
-    """Return the time column with a column of times added, if it has dates only."""
+def _unnamed(count: int) -> tuple[str, ...]:
+    """Return the names of the columns of a table without a header."""
+    return tuple(f"c{number}" for number in range(1, count + 1))
+
+
+def _with_time_of_day(
+    clock: TimeColumn, names: Sequence[str], rows: pd.DataFrame, request: TimeRequest
+) -> TimeColumn:
+    """Return the time column with the other half of its times, if it has only days or times."""
+    if clock.of_clock and clock.column is not None and not request.column:
+        days = next((index for index in range(len(names)) if _all_like(rows[index], DATE)), None)
+        dated = _time_column(days, names[days], rows[days], request) if days is not None else None
+        if dated is not None:
+            return replace(_decided(dated, names, rows), of_day=clock.column)
     if clock.column is None or not _all_like(rows[clock.column], DATE):
         return clock
-    others = (
-        index for index, name in enumerate(names) if index != clock.column and _NAME.match(name)
-    )
+    others = (index for index in range(len(names)) if index != clock.column)
     of_day = next((index for index in others if _all_like(rows[index], TIME_OF_DAY)), None)
     return replace(clock, of_day=of_day)
 
@@ -272,6 +286,8 @@ def _trusted(name: str, index: int, clock: TimeColumn, values: pd.Series) -> boo
     if named:
         rising = bool((np.diff(times) > 0).all())
         return rising if _SHORT.match(name) else _advances(times)
+    if _NUMBERED.match(name) and clock.absolute:
+        return is_epoch(times)
     return index == 0 and _counts(name, clock, times)
 
 
@@ -320,6 +336,10 @@ def _of_texts(
     index: int, name: str, request: TimeRequest, values: pd.Series
 ) -> Iterator[TimeColumn | None]:
     """Yield the ways to read a column of texts, if at least half of them are such times."""
+    if are_yearless(values):
+        found = TimeColumn(index, zone=UTC, since=request.since)
+        yield found if request.since and _mostly_known(found, values) else None
+        return
     order = day_order(values)
     if order is DayOrder.IN_DOUBT and request.order is not DayOrder.NONE:
         order = request.order
@@ -347,6 +367,8 @@ def _numbered(index: int, name: str, known: Floats, request: TimeRequest) -> Tim
     if unit:
         return TimeColumn(index, unit, absolute=size * unit >= _EPOCH * NS_PER_SECOND)
     if by_size := next((ns for least, ns in _SIZES if size >= least), 0):
+        if match:
+            refuse_units(name, known, by_size)
         return TimeColumn(index, by_size)
     numbers_rows = bool((known == np.rint(known)).all())
     period_ns = request.period_ns if numbers_rows else 0
@@ -365,13 +387,8 @@ def _short(unit: str) -> str:
 
 def _zone(values: pd.Series) -> tzinfo:
     """Return the zone of the first text; times that people enter are in this zone."""
-    match = _ZONE.search(str(next(iter(values.dropna()), "")))
+    match = _ZONE.search(spelled_as_iso(str(next(iter(values.dropna()), ""))))
     if match is None or match[1]:
         return UTC
     offset = timedelta(hours=int(match[3]), minutes=int(match[4] or 0))
     return timezone(-offset if match[2] == "-" else offset)
-
-
-def _sample(values: pd.Series) -> str:
-    known = values.dropna()
-    return f"its first is {str(known.iloc[0])[:40]!r}" if len(known) else "it is empty"

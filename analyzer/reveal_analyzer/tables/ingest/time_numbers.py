@@ -7,12 +7,14 @@ import pandas as pd
 
 from reveal_analyzer.arrays import Floats, Ints
 from reveal_analyzer.tables.ingest.time_texts import FARTHEST, UNREADABLE
-from reveal_contract.time_units import NS_PER_DAY
+from reveal_contract.time_units import NS_PER_DAY, NS_PER_SECOND
 
 EXCEL_DAYS = (36_526, 73_050)  # of the years 2000 to 2099
 _EXCEL_EPOCH = 25_569  # days from 1899-12-30 to 1970
 _DIGITS = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}  # of dates without marks
 DAY_DIGITS = len(_DIGITS[8])
+EARLIEST_NS, LATEST_NS = 631_152_000 * NS_PER_SECOND, 4_102_444_800 * NS_PER_SECOND  # 1990, 2100
+_MOST_STEPS = 4  # of the median, until the next row of a clock
 
 
 def numbered_times(values: pd.Series, unit_ns: int) -> Ints:
@@ -62,3 +64,14 @@ def dates_of_digits(values: pd.Series, form: str) -> pd.Series:
     """Return dates that are written as numbers as times."""
     texts = pd.to_numeric(values, errors="coerce").map("{:.0f}".format, na_action="ignore")
     return pd.to_datetime(texts, format=form, errors="coerce", utc=True)
+
+
+def is_epoch(times: Ints) -> bool:
+    """Return whether ns rise from moment to moment of our time, each in one or more rows."""
+    known = times[times != UNREADABLE]
+    if not len(known) or known.min() < EARLIEST_NS or known.max() >= LATEST_NS:
+        return False
+    steps = np.diff(known)
+    rises = steps[steps > 0]
+    evenly = len(rises) > 0 and bool(rises.max() < _MOST_STEPS * np.median(rises))
+    return evenly and bool((steps >= 0).all())

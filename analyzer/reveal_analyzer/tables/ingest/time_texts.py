@@ -28,14 +28,26 @@ _SPELLINGS = (
     (re.compile(r"(:\d\d),(\d+)"), r"\1.\2"),
     # Go writes the offset and its name
     (re.compile(r"([+-]\d\d:?\d\d)\s+[A-Z]{2,5}\s*$"), r"\1"),
+    # date(1) writes the zone before the year
+    (
+        re.compile(r"^\s*[A-Z][a-z]{2} ([A-Z][a-z]{2}) +(\d+) (\S+) (?:UTC|GMT) (\d{4})\s*$"),
+        r"\2 \1 \4 \3",
+    ),
     (re.compile(r"\s+(?:UTC|GMT|Z)\s*$", re.IGNORECASE), "Z"),
+    # in brackets, and with the name of the zone after its offset as in Java
+    (re.compile(r"^\s*\[(.*)\]\s*$"), r"\1"),
+    (re.compile(r"([+-]\d\d:\d\d|Z)\[[\w/+-]+\]\s*$"), r"\1"),
+    (re.compile(r"(:\d\d(?:\.\d+)?[+-]\d\d)\s*$"), r"\1:00"),
+    # with the name of the month first, as in Grafana and Kibana
+    (re.compile(r"^\s*([A-Z][a-z]{2})[a-z]* (\d\d?),? (\d{4}),?(?: @)? (?=\d)"), r"\2 \1 \3 "),
     (re.compile(r"(\d)\s+([+-]\d\d:?\d\d)\s*$"), r"\1\2"),
 )
 _ISO = "ISO8601"  # of pandas
 # with names of months: RFC 1123, logs of web servers, ctime(3)
 _FORMS = (
     "%a, %d %b %Y %H:%M:%S%z", "%d/%b/%Y:%H:%M:%S%z", "%d %b %Y %H:%M:%S", "%d-%b-%Y %H:%M:%S",
-    "%a %b %d %H:%M:%S %Y",
+    "%a %b %d %H:%M:%S %Y", "%d %b %Y %H:%M:%S.%f", "%d %b %Y %I:%M:%S %p",
+    "%d %b %YT%H:%M:%S",
 )  # fmt: skip
 _YEAR_LAST = re.compile(r"^\s*(\d\d?)([/-])(\d\d?)\2(\d{4})(?=\D|$)")
 _CLOCK = (
@@ -151,6 +163,7 @@ def clock_times_of(values: pd.Series, *, minutes_first: bool = False) -> Ints:
         return np.full(len(values), UNREADABLE)
     parts = values.astype(str).str.extract(_CLOCK)
     short = parts["third"].isna()
+    minutes_first = minutes_first or bool((short & parts["part"].notna()).any())
     numbers = parts.drop(columns=["half", "part"]).astype(np.float64).fillna(0.0)
     hours, minutes, seconds = (numbers[name].copy() for name in ("first", "second", "third"))
     if minutes_first:

@@ -12,6 +12,7 @@ import pytest
 from reveal_cli.errors import DONE, USAGE
 from support.analyze_command import run
 from support.format_samples import FAULT, FormatSample, format_samples
+from support.format_variants import format_variants
 
 pytestmark = pytest.mark.usefixtures("own_signals")
 
@@ -86,7 +87,9 @@ def test_times_of_day_are_spans_and_are_displayed(tmp_path: Path, capsys: Captur
     assert "9:02:30 to 9:02:49" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("sample", format_samples(), ids=lambda sample: sample.format)
+@pytest.mark.parametrize(
+    "sample", [*format_samples(), *format_variants()], ids=lambda sample: sample.format
+)
 def test_the_fault_in_a_file_of_a_tool_is_found(
     tmp_path: Path, capsys: Capture, sample: FormatSample
 ) -> None:

@@ -11,9 +11,11 @@ from reveal_analyzer.tables.ingest.formats import FORMATS, format_names
 from reveal_analyzer.tables.ingest.open import TableFileError
 from reveal_analyzer.tables.ingest.reader import Dataset, ReadOptions, read
 from support.format_samples import FAULT, SAMPLES, FormatSample, format_samples
+from support.format_variants import format_variants
 from support.table_files import Write
 
 SAMPLE_FILES = format_samples()
+VARIANTS = format_variants()
 WRITTEN = Path(__file__).parents[4] / "fixtures" / "table_formats"
 SECOND = 1_000_000_000
 
@@ -29,10 +31,11 @@ def faulty(data: Dataset, metric: str) -> np.ndarray:
 
 
 def test_each_format_has_a_sample() -> None:
-    assert {sample.format for sample in SAMPLE_FILES} == set(format_names())
+    every = {sample.format for sample in (*SAMPLE_FILES, *VARIANTS)}
+    assert every == set(format_names())
 
 
-@pytest.mark.parametrize("sample", SAMPLE_FILES, ids=by_name)
+@pytest.mark.parametrize("sample", [*SAMPLE_FILES, *VARIANTS], ids=by_name)
 @pytest.mark.parametrize("named", [True, False])
 def test_values_and_times_of_a_format_are_read(
     write: Write, sample: FormatSample, named: bool
@@ -96,13 +99,16 @@ def test_without_times_the_advice_is_that_of_the_tool(write: Write) -> None:
         ("perf-stat.csv", "perf-stat", "context-switches", [1671]),
         ("perf-stat-per-cpu.csv", "perf-stat", "page-faults/CPU0", [15364]),
         ("perf-stat-text.txt", "perf-stat-text", "cpu-clock", [2005.16]),
+        ("perf-stat.json", "perf-stat", "context-switches", [7886, 9531]),
+        ("dool.csv", "dstat", "total cpu usage:usr", [47.880, 93.069]),
+        ("dool-per-cpu.csv", "dstat", "cpu1 usage:usr", [51.280, 89.109]),
         ("pmrep.csv", "pmrep", "mem.util.free", [20386704, 20371380]),
     ],
 )
 def test_what_a_tool_has_written_is_read(
     name: str, known: str, metric: str, values: list[float]
 ) -> None:
-    """Files of sysstat 12.6, procps 4.0, collectl 4.3, perf 6.1 and PCP 6.0."""
+    """Files of sysstat 12.6, procps 4.0, collectl 4.3, perf 6.1, PCP 6.0 and dool 1.3."""
     data = read(WRITTEN / name, ReadOptions(counters=frozenset()))
     assert data.understanding.format == known
     assert faulty(data, metric)[: len(values)].tolist() == values

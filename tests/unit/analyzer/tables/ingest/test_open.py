@@ -33,9 +33,24 @@ def test_utf16_that_ends_within_a_character_is_read(tmp_path: Path) -> None:
         assert file.read().decode()[:-1] == TEXT[:-1]
 
 
-def test_json_in_utf16_is_json(write: Write) -> None:
-    with pytest.raises(TableFileError, match="is JSON"):
-        kind_of(write('[{"time": 1}]'.encode("utf-16")))
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('<?xml version="1.0" ?>\n<nvidia_smi_log>', "is XML or HTML.*--query-gpu"),
+        ("<html><body>", "is XML or HTML"),
+        ("\n=====NVSMI LOG=====\n\nTimestamp : Sat", "what `nvidia-smi -q` writes.*--query-gpu"),
+        (
+            '# TYPE node_load1 gauge\nnode_load1{instance="n1"} 1\n',
+            "answers to a scrape.*query_range",
+        ),
+        ("# HELP up x\n# TYPE up gauge\nup 1\n", "answers to a scrape"),
+    ],
+)
+def test_what_is_no_table_is_refused_with_what_to_ask_for(
+    write: Write, content: str, message: str
+) -> None:
+    with pytest.raises(TableFileError, match=message):
+        kind_of(write(content))
 
 
 def test_other_bytes_with_zeros_are_no_text(write: Write) -> None:

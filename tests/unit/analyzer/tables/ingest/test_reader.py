@@ -157,7 +157,7 @@ def test_units_are_read_with_a_note(write: Write) -> None:
 def test_infinite_values_count_as_missing(write: Write) -> None:
     data = read(write("time,a,b\n1,inf,1\n2,-inf,2\n3,5,3\n"))
     np.testing.assert_array_equal(lone(data).values[:, 0], [math.nan, math.nan, 5.0])
-    assert data.notes == ("infinite values count as missing: a",)
+    assert data.notes == ("infinite values and 2^64 - 1 count as missing: a",)
 
 
 def test_unordered_and_duplicate_rows_keep_their_order_in_the_output(write: Write) -> None:
