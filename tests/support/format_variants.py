@@ -234,5 +234,6 @@ def _perf_counts(time: datetime, number: int, busy: float, other: float) -> str:
     head = f'{{"interval" : {number + 1}.000123, "counter-value" : '
     return (
         f'{head}"{busy:.6f}", "unit" : "msec", "event" : "cpu-clock", {rest}}}\n'
+        f'{head}"{other:.6f}", "unit" : "", "event" : "context-switches", {rest}}}\n'
         f'{head}"<not counted>", "unit" : "", "event" : "cycles", {rest}}}\n'
     )

@@ -15,16 +15,16 @@ import numpy as np
 import pandas as pd
 
 from reveal_analyzer.arrays import Bools
-from reveal_analyzer.tables.ingest.formats import TableFormat
+from reveal_analyzer.tables.ingest.formats import BLANKS, TableFormat
 from reveal_analyzer.tables.ingest.head_lines import Head
-from reveal_analyzer.tables.ingest.layout import MISSING, layout_of
+from reveal_analyzer.tables.ingest.layout import MISSING, layout_of, split_fields
 from reveal_analyzer.tables.ingest.number_texts import NumberMarks, numbers_if_all
 from reveal_analyzer.tables.ingest.open import TableFileError, open_text, readable_errors
 from reveal_analyzer.tables.ingest.yearless_times import day_named
 
 # values in a block of rows: 64 MB as numbers; the parser needs about five times that
 BLOCK_VALUES = 8_000_000
-_FEWEST_NAMES = 3  # of a header that is looked for in another order
+_COUNTED, _MOST_SHORT = 200, 0.05  # rows whose fields are counted; may have too few
 _CHECKED = 3  # columns in which a repeated header is looked for
 
 
@@ -37,6 +37,7 @@ class TextTable:
         self.path = path
         self._layout = layout_of(path, head, known)
         above = self._layout.lines_above
+        self._short = self._short_rows(head, known)
         self.since = day_named(line.text for line in head.lines if line.number <= above)
         self._skipped = re.compile(known.skipped) if known and known.skipped else None
         self._repeated = 0
@@ -56,6 +57,8 @@ class TextTable:
             notes.append(f"skipped {_lines(self._layout.below)} below the header")
         if not self._layout.header:
             notes.append(f"no header: its columns are called {self.names[0]} to {self.names[-1]}")
+        if self._short:
+            notes.append(f"{_lines(self._short)} of the first have fewer fields than the header")
         if self._repeated:
             notes.append(f"skipped {_lines(self._repeated)} that repeat the header")
         if self._layout.decimal == ",":
@@ -69,6 +72,22 @@ class TextTable:
     def marks(self) -> NumberMarks:
         """How its numbers are written."""
         return NumberMarks(self._layout.decimal, self._layout.thousands)
+
+    def _short_rows(self, head: Head, known: TableFormat | None) -> int:
+        """Return how many of the first rows have too few fields; raises if these may be any."""
+        layout = self._layout
+        rows = [line.text for line in head.lines if line.number > layout.lines_above]
+        counts = [
+            len(split_fields(row, layout.separator)) for row in rows[:_COUNTED] if row.strip()
+        ]
+        short = sum(1 < count < len(layout.names) for count in counts)
+        if known is None and layout.separator == BLANKS and short > _MOST_SHORT * len(counts):
+            raise TableFileError(
+                f"{self.path}: {short} of the first {len(counts)} rows have fewer fields than the"
+                f" {len(layout.names)} of the header, and blanks do not say which is missing: write"
+                " CSV"
+            )
+        return short
 
     def blocks(self) -> Iterator[pd.DataFrame]:
         """Yield blocks with columns by number; numbers if all values of a block are, else texts."""
@@ -130,8 +149,8 @@ class TextTable:
 
     def _without_headers(self, block: pd.DataFrame) -> pd.DataFrame:
         """Return the rows that do not repeat the header, as after a restart of what writes."""
-        self._check_other_header(block)
         repeats = self._repeats(block)
+        self._check_other_header(block[~repeats])
         if not repeats.any():
             return block
         self._repeated += int(repeats.sum())
@@ -142,16 +161,23 @@ class TextTable:
 
         What is below it would be read under the wrong names.
         """
-        names = self._layout.header
-        if len(names) < _FEWEST_NAMES or any(map(_is_number, block.dtypes.iloc[: len(names)])):
+        names = list(self._layout.header)
+        if len(names) < 2 or any(map(_is_number, block.dtypes.iloc[: len(names)])):
             return
         texts = block.iloc[:, : len(names)].apply(lambda column: column.astype(str).str.strip())
-        words = texts[texts.isin(names).sum(axis=1) >= len(names) - 1]
-        others = words[(words != list(names)).sum(axis=1) > 1]
-        if len(others):
+        texts = texts[(texts.isin(names)).any(axis=1)]
+        same = (texts == names).to_numpy()
+        numbers = texts.apply(pd.to_numeric, errors="coerce").notna() | texts.isin(["nan"])
+        other = (
+            ~numbers.any(axis=1).to_numpy()
+            & ~same.all(axis=1)
+            & (same[:, 0] | (texts.isin(names).sum(axis=1).to_numpy() >= len(names) - 1))
+        )
+        if other.any():
             raise TableFileError(
-                f"{self.path}: a row has the names of the header in another order"
-                f" ({', '.join(others.iloc[0])[:60]}): write what is below it to a file of its own"
+                f"{self.path}: a row has other names than the header"
+                f" ({', '.join(texts[other].iloc[0])[:60]}): write what is below it to a file of"
+                " its own"
             )
 
     def _repeats(self, block: pd.DataFrame) -> Bools:

@@ -22,6 +22,7 @@ _MOST = 512  # entities
 _MOST_PAIRED = 6  # columns of which two together may distinguish entities
 _SAMPLE = 4096  # rows whose labels are counted
 _FEWEST = 10  # rows with the time of another may be chance
+_FEWEST_ALIKE = 2  # rows of a moment
 _SAME_TIME = 0.05  # of the rows have the time of another: several entities, or a clock too coarse
 _UNIQUE = 0.95  # of the rows are the only one of their entity at their time
 _FILLED = 0.6  # of all pairs of time and entity have a row
@@ -31,9 +32,10 @@ _HOST = re.compile(
     re.IGNORECASE,
 )
 _DEVICE = re.compile(
-    r"[\W_]*((gpu|cpu|core|socket|disk|device|dev|interface|iface|nic|port|component)?[_. ]?"
+    r"[\W_]*((gpu|cpu|core|socket|disk|device|dev|interface|iface|nic|port|component)?[-_. ]?"
     r"(index|id|name|no|number|idx)|gpu|cpu|core|device|dev|disk|iface|interface|instance|series"
-    r"|metric|entity|key|(local|global)?[_ ]?rank|worker|pid|pod|container|shard|replica)\Z",
+    r"|metric|entity|key|(local|global)?[_ ]?rank|worker|pid|pod|container|shard|replica"
+    r"|socket|package|die|numa|sensor|probe|channel|target|service)\Z",
     re.IGNORECASE,
 )
 
@@ -114,6 +116,11 @@ def _as_texts(values: pd.Series) -> Labels:
     numbers = values.to_numpy(np.float64, na_value=np.nan)
     texts = ["-" if np.isnan(number) else f"{number:.15g}" for number in numbers.tolist()]
     return np.array(texts, np.object_)
+
+
+def is_host(name: str) -> bool:
+    """Return whether a column is that of a host by its name."""
+    return bool(_HOST.match(name))
 
 
 def suggests_entities(name: str) -> bool:
@@ -216,27 +223,37 @@ def repeats_times(times: Ints) -> bool:
 def differing_column(
     names: Sequence[str], labels: Mapping[int, Labels], times: Ints, crowded: Collection[int]
 ) -> str:
-    """Return a column that differs between the rows of each time; "" if there is none."""
+    """Return a column of texts that differs between the rows of each time; "" if there is none."""
     moments = np.unique(times, return_inverse=True)[1].astype(np.int64)
     for index, each in labels.items():
-        _, part = np.unique(each.astype(str), return_inverse=True)
+        part = np.unique(each.astype(str), return_inverse=True)[1].astype(np.int64)
         count = int(part.max(initial=0)) + 1
-        if count > 1 and len(np.unique(moments * count + part)) >= _UNIQUE * len(times):
+        unique = len(np.unique(moments * count + part)) >= _UNIQUE * len(times)
+        if count > 1 and (unique or repeats_values(part.astype(np.float64), moments)):
             return names[index] or f"#{index + 1}"
     return next((names[index] or f"#{index + 1}" for index in crowded), "")
 
 
-def counting_column(names: Sequence[str], values: Floats, times: Ints) -> str:
-    """Return a column of the same whole numbers at each time, once each; "" if there is none."""
-    _, moments, counts = np.unique(times, return_inverse=True, return_counts=True)
-    size = int(counts.max(initial=0))
+def repeating_column(names: Sequence[str], values: Floats, moments: Ints) -> str:
+    """Return a column of the same whole numbers at each moment; "" if there is none."""
     for name, column in zip(names, values.T, strict=True):
-        distinct, part = np.unique(column, return_inverse=True)
         whole = not np.isnan(column).any() and not (column % 1).any()
-        pairs = np.unique(moments.astype(np.int64) * len(distinct) + part)
-        if whole and 1 < len(distinct) == size and len(pairs) == len(times):
+        if whole and repeats_values(column, moments):
             return name
     return ""
+
+
+def repeats_values(column: Floats, moments: Ints) -> bool:
+    """Return whether a column has the same values, and several, at nearly each moment."""
+    distinct, which, counts = np.unique(moments, return_inverse=True, return_counts=True)
+    size = int(np.median(counts)) if len(counts) else 0
+    full = counts == size
+    if size < _FEWEST_ALIKE or full.mean() < _UNIQUE or len(distinct) < _FEWEST:
+        return False
+    ordered = column[np.lexsort((column, which))]
+    rows = ordered[full[np.sort(which)]].reshape(-1, size)
+    alike = (rows == rows[len(rows) // 2]).all(axis=1)
+    return bool(alike.mean() >= _UNIQUE and len(np.unique(rows[len(rows) // 2])) > 1)
 
 
 def _samples(

@@ -95,11 +95,13 @@ def _documents(path: Path) -> list[Any]:
         return [json.loads(text)]
     except (json.JSONDecodeError, RecursionError) as error:
         whole: Exception = error
-    lines = [line.strip().rstrip(",") for line in text.splitlines()]
+    lines = [line for line in map(str.strip, text.splitlines()) if line[:1] not in ("", "#")]
     try:
-        return [json.loads(line) for line in lines if line.startswith("{")]
-    except (json.JSONDecodeError, RecursionError):
-        raise TableFileError(f"{path} is damaged or cut off: {whole}") from None
+        if not all(line.startswith("{") for line in lines):
+            raise whole
+        return [json.loads(line) for line in lines]
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise TableFileError(f"{path} is damaged or cut off: {error}") from None
 
 
 def _unknown(path: Path, documents: list[Any]) -> TableFileError:

@@ -23,12 +23,13 @@ def _units() -> dict[str, tuple[str, float]]:
     for prefix, factor in (_DECIMAL | _BINARY).items():
         found |= {prefix + unit: (unit, factor) for unit in ("B", "B/s")}
     for prefix, factor in _DECIMAL.items():
-        for unit in ("Hz", "bit/s", "bps"):
-            found[prefix + unit] = ("bit/s" if unit == "bps" else unit, factor)
+        for unit in ("Hz", "bit/s", "bps", "b/s"):
+            found[prefix + unit] = (unit if unit == "Hz" else "bit/s", factor)
     for unit in ("s", "W", "V", "A", "J"):
         found |= {prefix + unit: (unit, factor) for prefix, factor in _SMALL.items()}
     for unit in ("W", "V", "J"):
         found |= {prefix + unit: (unit, factor) for prefix, factor in _DECIMAL.items() if prefix}
+    found |= {prefix: ("", _DECIMAL[prefix]) for prefix in "kMGT"}
     return found | {name: ("s", factor) for name, factor in _SECONDS.items()}
 
 
@@ -79,12 +80,26 @@ def numbers_of(values: pd.Series, marks: NumberMarks) -> ReadNumbers:
         numbers[rest] = switched
         return ReadNumbers(numbers, 0)
     read = {text: _with_unit(text, marks) for text in texts.unique().tolist()}
+    if not any(read.values()) and (unit := _unknown_unit(texts)):
+        numbers[rest] = [_number(text.split()[0], marks) for text in texts.tolist()]
+        return ReadNumbers(numbers, int(np.isnan(numbers[rest]).sum()), unit)
     units = {found[1] for found in read.values() if found}
     if len(units) > 1:  # words, and no quantity
         return ReadNumbers(numbers, len(rest))
     numbers[rest] = [found[0] if (found := read[text]) else np.nan for text in texts.tolist()]
     words = int(np.isnan(numbers[rest]).sum())
     return ReadNumbers(numbers, words, next(iter(units), ""))
+
+
+def _unknown_unit(texts: pd.Series) -> str:
+    """Return the word that stands behind a number in all texts; "" if there is none."""
+    words = texts.str.extract(r"^\s*[-+]?[\d.,]+\s+(\S*[^\W\d]\S*)\s*$", expand=False)
+    return str(words.iloc[0]) if words.notna().all() and words.nunique() == 1 else ""
+
+
+def _number(written: str, marks: NumberMarks) -> float:
+    read = _with_unit(written, marks)
+    return read[0] if read else np.nan
 
 
 def _switches(texts: pd.Series) -> Floats | None:

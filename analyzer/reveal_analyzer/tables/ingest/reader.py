@@ -25,16 +25,17 @@ from reveal_analyzer.tables.ingest.column_contents import (
 from reveal_analyzer.tables.ingest.entities import (
     Entities,
     RowLabels,
-    counting_column,
     differing_column,
     entities_by,
     find_entities,
+    is_host,
+    repeating_column,
     repeats_times,
 )
 from reveal_analyzer.tables.ingest.gaps import gap_notes
 from reveal_analyzer.tables.ingest.mmap_buffer import MEMORY_BYTES, RowBuffer
 from reveal_analyzer.tables.ingest.open import TableFileError
-from reveal_analyzer.tables.ingest.row_times import RowTimes
+from reveal_analyzer.tables.ingest.row_times import RowTimes, bursts
 from reveal_analyzer.tables.ingest.table_file import OpenedTable, open_table
 from reveal_analyzer.tables.ingest.time_column import (
     TimeColumn,
@@ -191,7 +192,7 @@ class _TableBuilder:
             raise self._no_numbers(used)
         self._notes = [*self._source.notes, *self._notes, *columns.notes]
         if entities is None:
-            self._check_rows_alike(placed, times)
+            self._check_rows_alike(times)
             rising, chosen, rows = placed.ordered(times, good, valued)
             nodes = self._by_name(rising, chosen, columns.kept)
         else:
@@ -243,6 +244,9 @@ class _TableBuilder:
         if self._format and _ANY in self._format.entities and not self._options.entities:
             others = {*columns, *self._known("ignored"), *self._known("values")}
             columns += [index for index in labels if index not in others]
+        if columns and not self._options.entities:
+            hosts = (index for index in labels if is_host(self._names[index]))
+            columns = list(dict.fromkeys([*hosts, *columns]))
         numbered = clock.column is None
         if columns:
             found = entities_by(self._names, labels, columns, times, numbered=numbered)
@@ -258,24 +262,32 @@ class _TableBuilder:
             f"{self._path} has no column of numbers except its times{next(others, '')}"
         )
 
-    def _check_rows_alike(self, placed: RowTimes, times: Ints) -> None:
+    def _check_rows_alike(self, times: Ints) -> None:
         """Raise ``TableFileError`` if the rows of a time are evidently of several devices."""
         if self._options.values or self._clock is None or self._clock.column is None:
             return
-        if not repeats_times(times):
-            if not self._options.time:
-                advice = f" ({self._format.advice})" if self._format else ""
-                placed.check_bursts(times, advice)
+        moments = times if repeats_times(times) else bursts(times)
+        if moments is None or (self._options.time and moments is not times):
             return
-        name = differing_column(self._names, self._labels.labels(), times, self._labels.crowded)
+        text = self._contents.text
+        labels = {index: each for index, each in self._labels.labels().items() if text[index]}
+        crowded = [index for index in self._labels.crowded if text[index]]
+        name = differing_column(self._names, labels, moments, crowded)
         if not name:
             rows = np.arange(min(len(times), _FIRST_ROWS))
             values = self._buffer.select(rows, np.arange(len(self._names)))
-            name = counting_column(self._names, values, times[rows])
+            name = repeating_column(self._names, values, moments[rows])
         if name:
             raise TableFileError(
-                f"{self._path}: rows of the same time differ in column {name}: name the columns"
+                f"{self._path}: rows of the same moment differ in column {name}: name the columns"
                 " that distinguish devices (--entity), or the only metrics (--value)"
+            )
+        if moments is not times:
+            advice = f" ({self._format.advice})" if self._format else ""
+            raise TableFileError(
+                f"{self._path}: rows come in groups, a moment apart, and no column distinguishes"
+                f" them{advice}: add a column of devices or hosts, or name that of times (--time)"
+                " if each row is a sample"
             )
 
     def _by_name(self, times: Ints, chosen: Indices, columns: Indices) -> list[NodeTable]:

@@ -17,7 +17,9 @@ from reveal_analyzer.tables.ingest.time_numbers import (
 )
 
 _EXCEL_STEP = 0.5  # days, at most: otherwise they may be seconds
-_LIKE_TIME, _LIKE_DATE = r"\d:\d\d\b", r"\d\d?\D+\d"
+_LIKE_TIME = r"\d:\d\d\b|\b\d{1,4}([-/.])\d{1,2}\1\d{2,4}\b"
+_LIKE_DATE = r"\d\d?\D+\d"
+_PARTS = ("year", "month", "day")
 _SAME_UNIT = 100  # times of one unit since the epoch differ by less than this factor
 _MOST_ODD = 0.05  # of the times may be errors
 
@@ -33,17 +35,26 @@ def refuse_unread(columns: Sequence[tuple[str, bool]], rows: pd.DataFrame) -> No
 
     ``columns`` are the names of all, and whether each is that of a time.
     """
+    if {name.strip().casefold() for name, _ in columns}.issuperset(_PARTS):
+        raise TableFileError(
+            "the times are in columns of their parts (year, month, day): write them to a column in"
+            " RFC 3339, or add --period 1s to count rows instead"
+        )
     for index, (name, is_time) in enumerate(columns):
         if pd.api.types.is_numeric_dtype(rows[index].dtype):
             continue
         values = rows[index].dropna().astype(str)
-        like = values.str.contains(_LIKE_DATE if is_time else _LIKE_TIME)
+        like = values.str.match(_like(is_time))
         if len(values) and like.all() and 2 * values.nunique() > len(values):
             raise TableFileError(
                 f"column {name or index + 1} seems to have times in a form that is not read"
                 f" ({first_of(rows[index])}): write RFC 3339 with the year and the offset, or add"
                 " --period 1s to count rows instead"
             )
+
+
+def _like(is_time: bool) -> str:
+    return f".*(?:{_LIKE_DATE if is_time else _LIKE_TIME})"
 
 
 def refuse_excel(name: str, values: pd.Series) -> None:

@@ -15,7 +15,6 @@ from reveal_contract.time_units import NS_PER_SECOND
 _HOUR_NS = 3600 * NS_PER_SECOND
 _MOST_LOST = 0.05  # of the rows
 _FEWEST_BURSTS, _BURSTS = 10, 0.95  # of the groups of rows have the same size
-_WITHIN = 0.05  # of the step to the next group: the rows of a burst are that close
 _EXACT = "name the column of exact times (--time), or that of hosts or devices (--entity)"
 
 
@@ -90,25 +89,6 @@ class RowTimes:
         positions[order] = np.cumsum(new) - 1
         return rising[last], order[last], positions
 
-    def check_bursts(self, times: Ints, advice: str) -> None:
-        """Raise ``TableFileError`` where rows come in groups of the same size, a moment apart.
-
-        They are of several devices that no column distinguishes.
-        """
-        steps = np.diff(np.sort(times))
-        if len(steps) < 2 * _FEWEST_BURSTS or (longest := np.percentile(steps, 95)) <= 0:
-            return
-        is_next = steps > longest / 4
-        sizes = np.bincount(np.concatenate([[0], np.cumsum(is_next)]))
-        size = int(np.median(sizes))
-        regular = (sizes == size).mean() >= _BURSTS and len(sizes) >= _FEWEST_BURSTS
-        if size > 1 and regular and steps[~is_next].max() <= _WITHIN * longest:
-            raise TableFileError(
-                f"{self._path}: rows come in groups of {size}, a moment apart, and no column"
-                f" distinguishes them{advice}: add a column of devices or hosts, or name that of"
-                " times (--time) if each row is a sample"
-            )
-
     def check_repeated(self, entity: Indices, sample: Indices) -> None:
         """Note the rows that another row of their entity and time replaces, or refuse them."""
         pairs = sample.astype(np.int64) * (int(entity.max(initial=0)) + 1) + entity
@@ -144,6 +124,25 @@ class RowTimes:
         if lost > _MOST_LOST * rows:
             have = "has" if lost == 1 else "have"
             raise TableFileError(f"{self._path}: {lost} of {rows} rows {have} {what}: {remedy}")
+
+
+def bursts(times: Ints) -> Ints | None:
+    """Return the number of each row's group, if rows come in groups of a size, a moment apart.
+
+    They are of several devices, as a tool writes them at a time.
+    """
+    order = np.argsort(times, kind="stable")
+    steps = np.diff(times[order])
+    if len(steps) < 2 * _FEWEST_BURSTS or (longest := np.percentile(steps, 95)) <= 0:
+        return None
+    groups = np.concatenate([[0], np.cumsum(steps > longest / 4)])
+    sizes = np.bincount(groups)
+    size = int(np.median(sizes))
+    if size < 2 or len(sizes) < _FEWEST_BURSTS or (sizes == size).mean() < _BURSTS:
+        return None
+    result = np.empty(len(times), np.int64)
+    result[order] = groups
+    return result
 
 
 def _rows(count: int) -> str:
