@@ -135,9 +135,11 @@ class TextTable:
         if isinstance(rows.index, pd.RangeIndex) and not wide.any():
             return
         row = rows[wide].iloc[0] if wide.any() else rows.iloc[0]
-        shown = " ".join(str(value) for value in row.dropna())
+        text = " ".join(
+            f"{value:.15g}" if isinstance(value, float) else str(value) for value in row.dropna()
+        )
         raise TableFileError(
-            f"{self.path}: a row has more fields than the {width} of the header: {shown[:60]!r}"
+            f"{self.path}: a row has more fields than the {width} of the header: {text[:60]!r}"
         )
 
     def _message(self, error: Exception) -> str:
@@ -184,7 +186,9 @@ class TextTable:
         header = self._layout.header
         texts = [index for index, kind in enumerate(block.dtypes) if not _is_number(kind)]
         compared = [index for index in texts if index < len(header)][-_CHECKED:]
-        repeats = np.full(len(block), bool(compared))
+        named = [index for index, name in enumerate(header[: block.shape[1]]) if name]
+        # a line of names would leave no column as numbers
+        repeats = np.full(len(block), bool(compared) and set(named) <= set(texts))
         for index in compared:
             repeats &= (block[index].astype(str).str.strip() == header[index]).to_numpy()
         if 0 not in texts:

@@ -7,7 +7,7 @@ alternate between them, or all but the last row of a time would be lost.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -275,14 +275,24 @@ def _samples(
         (((times - times.min()) // period).astype(np.intp), filled),
         (_rounds(times, of_row, period), _PERFECT),
     )
-    for sample, least in ways[:1] if only_bursts else ways:
-        if sample is None:
-            continue
-        distinct, dense = np.unique(sample, return_inverse=True)
-        pairs = np.unique(dense.astype(np.int64) * count + of_row)
-        if len(pairs) >= _UNIQUE * len(times) and len(pairs) >= least * len(distinct) * count:
-            return dense.astype(np.intp)
-    return None
+    found = [
+        (share, dense)
+        for sample, least in (ways[:1] if only_bursts else ways)
+        if sample is not None
+        for share, dense in _filled(sample, of_row, count, len(times))
+        if share >= least
+    ]
+    return max(found, key=lambda each: each[0])[1] if found else None
+
+
+def _filled(
+    sample: Indices, of_row: Indices, count: int, rows: int
+) -> Iterator[tuple[float, Indices]]:
+    """Yield the share of samples and entities with a row, if nearly all rows are the only ones."""
+    distinct, dense = np.unique(sample, return_inverse=True)
+    pairs = np.unique(dense.astype(np.int64) * count + of_row)
+    if len(pairs) >= _UNIQUE * rows:
+        yield len(pairs) / (len(distinct) * count), dense.astype(np.intp)
 
 
 def _rounds(times: Ints, of_row: Indices, period: int) -> Indices | None:

@@ -20,6 +20,7 @@ from reveal_analyzer.tables.ingest.open import TableFileError
 from reveal_analyzer.tables.ingest.reader import Dataset, ReadOptions, read
 from reveal_analyzer.tables.ingest.time_texts import DayOrder
 from support.property_tests import examples
+from support.table_files import Write, lone
 from support.table_mutations import mutated, originals, unaccounted
 
 START = datetime(2023, 5, 5, 9, 0, 0, tzinfo=UTC)
@@ -138,3 +139,44 @@ def test_a_mutated_table_is_read_or_refused_with_a_sentence(
             assert not unaccounted(read(path))
         except TableFileError as error:
             assert "\n" not in str(error)
+
+
+DMON = "# gpu    pwr     sm\n# Idx      W      %\n"
+
+
+def test_comments_with_a_mark_of_their_own_do_not_widen_rows(write: Write) -> None:
+    rows = "".join(
+        (DMON if n % 10 == 0 else "") + f"    0     {n % 7}     {n}\n" for n in range(40)
+    )
+    data = read(write(rows))
+    assert lone(data).values[:, 0].tolist() == [n % 7 for n in range(40)]
+    assert "skipped 6 lines that repeat the header" in data.notes
+
+
+@pytest.mark.parametrize("other", ["time,io,cpu", "time,net,mem", "when,io,cpu"])
+def test_a_header_with_other_names_below_is_refused(write: Write, other: str) -> None:
+    rows = [f"{n},{n % 7},{n % 5}\n" for n in range(40)]
+    text = "time,cpu,io\n" + "".join(rows[:20]) + f"{other}\n" + "".join(rows[20:])
+    with pytest.raises(TableFileError, match=r"other names than the header.*file of its own"):
+        read(write(text))
+
+
+def test_an_entity_that_is_called_as_a_column_is_no_header(write: Write) -> None:
+    rows = "".join(f"{n},{name},{n % 7}\n" for n in range(30) for name in ("value", "metric"))
+    data = read(write(f"time,metric,value\n{rows}"))
+    assert lone(data).names == ("metric", "value")
+    assert len(data.times_ns) == 30
+
+
+def test_rows_of_blanks_must_have_all_fields(write: Write) -> None:
+    rows = "".join(f"{n} {n % 7} {n % 5}\n" if n % 3 - 1 else f"{n} {n % 7}\n" for n in range(60))
+    with pytest.raises(TableFileError, match="20 of the first 60 rows have fewer fields"):
+        read(write(f"time load io\n{rows}"))
+    data = read(write("time,load,io\n" + rows.replace(" ", ",")))
+    assert len(data.times_ns) == 60
+    assert "20 lines of the first have fewer fields than the header" in data.notes
+
+
+def test_a_row_that_is_too_wide_is_quoted(write: Write) -> None:
+    with pytest.raises(TableFileError, match="2 of the header: '3 4 5'"):
+        read(write("time,a\n1,2\n2,3\n3,4,5\n"))

@@ -131,3 +131,87 @@ def test_rows_with_the_time_and_entity_of_another_are_noted_or_refused(tmp_path:
     path.write_text("\n".join(["time,host,a,b", *rows, *rows[:20], ""]))
     with pytest.raises(TableFileError, match="20 of 140 rows"):
         read(path, ReadOptions(entities=("host",)))
+
+
+@pytest.mark.parametrize("jitter_ms", [0, 300])
+def test_ranks_are_devices(tmp_path: Path, jitter_ms: int) -> None:
+    random = np.random.default_rng(3)
+    rows = [
+        f"{(EPOCH + s) * 1000 + random.integers(jitter_ms + 1)},{rank},{(s + rank) % 5}"
+        for s in range(SAMPLES)
+        for rank in range(4)
+    ]
+    data = table(tmp_path, "time,rank,step_time", rows)
+    assert data.nodes[0].table.names == ("0", "1", "2", "3")
+    assert data.nodes[0].table.values[:, 2].tolist() == [(s + 2) % 5 for s in range(SAMPLES)]
+
+
+def test_texts_that_alternate_in_bursts_are_entities(tmp_path: Path) -> None:
+    rows = [
+        f"{(EPOCH + s) * 1000 + n * 3},{what},{s % 5 + n}"
+        for s in range(SAMPLES)
+        for n, what in enumerate(("gpu power", "cpu"))
+    ]
+    data = table(tmp_path, "time,what,value", rows)
+    assert data.nodes[0].table.names == ("cpu", "gpu power")
+    assert len(data.times_ns) == SAMPLES
+    steady = [f"{EPOCH * 1000 + n * 500},{n % 2}x,{n % 5}" for n in range(2 * SAMPLES)]
+    assert len(table(tmp_path, "time,phase,value", steady).times_ns) == 2 * SAMPLES
+
+
+@pytest.mark.parametrize("names", ["Hostname,GPU-Id", "socket,core"])
+def test_two_columns_distinguish_together(tmp_path: Path, names: str) -> None:
+    rows = [
+        f"2026-11-21T10:00:{s:02d}Z,{a},{b},{s % 5}"
+        for s in range(SAMPLES)
+        for a in range(2)
+        for b in range(3)
+    ]
+    data = table(tmp_path, f"time,{names},power", rows)
+    assert data.understanding.entity_count == 6
+    assert len(data.times_ns) == SAMPLES
+
+
+@pytest.mark.parametrize(
+    ("form", "column"),
+    [
+        ("{second:02d}Z,{n},{s}.5", "slice"),  # numbers, whose name says nothing
+        ("{second:02d}.{n}11Z,{n},{s}.5", "slice"),
+        ("{second:02d}Z,x{s}-{n},{s}.5", "slice"),  # a new name in each sample
+        ("{second:02d}Z,{kind},{s}.5", "slice"),  # the same name twice
+    ],
+)
+def test_rows_that_evidently_are_of_several_devices_are_not_spread(
+    tmp_path: Path, form: str, column: str
+) -> None:
+    rows = [
+        "2026-11-21T10:00:" + form.format(second=s, s=s, n=n, kind="aab"[n])
+        for s in range(SAMPLES)
+        for n in range(3)
+    ]
+    with pytest.raises(TableFileError, match=f"differ in column {column}: name the columns"):
+        table(tmp_path, f"time,{column},value", rows)
+
+
+def test_bursts_that_nothing_distinguishes_are_refused_unless_the_time_is_named(
+    tmp_path: Path,
+) -> None:
+    rows = [
+        f"{(EPOCH + s) * 1000 + n},{s * 7 % 5 + n / 2}" for s in range(SAMPLES) for n in range(2)
+    ]
+    with pytest.raises(TableFileError, match=r"rows come in groups.*--time"):
+        table(tmp_path, "time,power", rows)
+    data = read(tmp_path / "t.csv", ReadOptions(time="time"))
+    assert len(data.times_ns) == 2 * SAMPLES
+
+
+def test_hosts_and_devices_of_a_format_are_distinguished(tmp_path: Path) -> None:
+    rows = [
+        f"n{host},2026/11/21 10:00:{s:02d}.{host}{gpu}1, {gpu}, {s % 5 + host} W"
+        for s in range(SAMPLES)
+        for host in range(2)
+        for gpu in range(2)
+    ]
+    data = table(tmp_path, "host,timestamp, index, power.draw [W]", rows)
+    assert [node.node for node in data.nodes] == ["n0", "n1"]
+    assert data.nodes[1].table.names == ("0", "1")

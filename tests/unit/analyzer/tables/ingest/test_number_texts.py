@@ -23,6 +23,15 @@ from reveal_analyzer.tables.ingest.number_texts import NumberMarks, numbers_of
         ("-3.5 °C", -3.5, "C"),
         ("1,234.5", 1234.5, ""),
         ("'-0.065", -0.065, ""),
+        ("1m2.5s", 62.5, "s"),
+        ("2h", 7200.0, "s"),
+        ("\u221251.3", -51.3, ""),
+        ("1'234'567.5", 1234567.5, ""),
+        ("620\u202f529", 620529.0, ""),
+        ("50.9 \ufffdC", 50.9, "C"),  # of Latin-1
+        ("21.2 Gb/s", 2.12e10, "bit/s"),
+        ("50.4k", 50400.0, ""),
+        ("51 IOPS", 51.0, "IOPS"),
     ],
 )
 def test_units_become_base_units(text: str, number: float, unit: str) -> None:
@@ -35,6 +44,22 @@ def test_prefixes_may_differ_and_units_may_not() -> None:
     mixed = numbers_of(pd.Series(["1.2 GiB", "512 MiB"]), NumberMarks())
     assert mixed.numbers.tolist() == pytest.approx([1.2 * 2**30, 2**29])
     assert numbers_of(pd.Series(["5 W", "5 s"]), NumberMarks()).words == 2
+
+
+@pytest.mark.parametrize(
+    "words", [("Not Active", "Active"), ("no", "YES"), ("off", "on"), ("Disabled", "Enabled")]
+)
+def test_switches_are_numbers(words: tuple[str, str]) -> None:
+    off, on = words
+    read = numbers_of(pd.Series([off, on, None, off]), NumberMarks())
+    assert (read.numbers[[0, 1, 3]].tolist(), read.words) == ([0, 1, 0], 0)
+    assert numbers_of(pd.Series([off, "unknown"]), NumberMarks()).words == 2
+    assert numbers_of(pd.Series([off, "5"]), NumberMarks()).words == 1
+
+
+def test_an_unknown_unit_must_be_that_of_all() -> None:
+    assert numbers_of(pd.Series(["5 foo", "6 bar"]), NumberMarks()).words == 2
+    assert numbers_of(pd.Series(["n1 foo", "n2 foo"]), NumberMarks()).words == 2
 
 
 def test_a_word_costs_a_value() -> None:

@@ -40,6 +40,13 @@ MOMENT = int(datetime(2023, 5, 5, 8, 50, 7, tzinfo=UTC).timestamp()) * NS
         "05 May 2023 08:50:07",
         "Fri May  5 08:50:07 2023",
         "1683276607:",
+        "Fri May  5 08:50:07 UTC 2023",
+        "[2023-05-05 08:50:07]",
+        "2023-05-05T10:50:07+02:00[Europe/Berlin]",
+        "2023-05-05 08:50:07+00",
+        "May 5, 2023 @ 08:50:07.000",
+        "May 5, 2023 08:50:07",
+        "May 05, 2023, 08:50:07 AM",
     ],
 )
 def test_unambiguous_times_are_read(text: str) -> None:
@@ -106,6 +113,10 @@ def test_clocks_without_a_day_are_read(text: str, seconds: float | None) -> None
 
 def test_two_numbers_may_be_minutes_and_seconds() -> None:
     assert clock_times_of(pd.Series(["08:50"]), minutes_first=True).tolist() == [530 * NS]
+
+
+def test_two_numbers_with_a_fraction_are_minutes_and_seconds() -> None:
+    assert clock_times_of(pd.Series(["01:02.500", "00:03"])).tolist() == [62_500_000_000, 3 * NS]
 
 
 def test_a_time_of_day_goes_on_after_midnight() -> None:
