@@ -84,9 +84,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--output", metavar="DIR", type=Path,
-        help="write findings.jsonl, recording.rvl, summary.json, state.rvs, evidence/ and report.html"
-        " to this"
-        " directory",
+        help="write findings.jsonl, recording.rvl, summary.json, state.rvs, evidence/ and"
+        " report.html to this directory",
     )  # fmt: skip
     parser.set_defaults(run=run, mode="online", redis="", hypotheses=[])
     parser.add_argument(

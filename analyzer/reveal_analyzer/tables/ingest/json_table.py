@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from reveal_analyzer.tables.ingest.layout import MISSING, unique_names
+from reveal_analyzer.tables.ingest.column_names import unique_names
+from reveal_analyzer.tables.ingest.layout import MISSING
 from reveal_analyzer.tables.ingest.number_texts import NumberMarks, numbers_if_all
 from reveal_analyzer.tables.ingest.open import TableFileError, open_text, readable_errors
 

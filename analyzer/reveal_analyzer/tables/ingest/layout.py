@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from reveal_analyzer.tables.ingest.column_names import unique_names
 from reveal_analyzer.tables.ingest.formats import BLANKS, TableFormat
 from reveal_analyzer.tables.ingest.head_lines import Head, HeadLine
 from reveal_analyzer.tables.ingest.open import TableFileError
@@ -390,13 +391,3 @@ def _marks(separator: str, rows: Sequence[tuple[str, ...]]) -> tuple[str, str | 
 
 def _numbered(count: int) -> tuple[str, ...]:
     return tuple(f"c{number}" for number in range(1, count + 1))
-
-
-def unique_names(fields: Sequence[str]) -> tuple[str, ...]:
-    """Return unique names: a repeated name gets a number, as in ``user``, ``user#2``."""
-    counts: dict[str, int] = {}
-    names = []
-    for field in fields:
-        counts[field] = count = counts.get(field, 0) + 1
-        names.append(field if count == 1 else f"{field}#{count}")
-    return tuple(names)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pandas as pd
 
+from reveal_analyzer.tables.ingest.column_names import unique_names
 from reveal_analyzer.tables.ingest.csv import BLOCK_VALUES
-from reveal_analyzer.tables.ingest.layout import unique_names
 from reveal_analyzer.tables.ingest.number_texts import NumberMarks
 from reveal_analyzer.tables.ingest.open import TableFileError, readable_errors
 

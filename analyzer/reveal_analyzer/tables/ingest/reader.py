@@ -22,6 +22,7 @@ from reveal_analyzer.tables.ingest.column_contents import (
     list_some,
     unit_in_name,
 )
+from reveal_analyzer.tables.ingest.column_names import labelled
 from reveal_analyzer.tables.ingest.entities import (
     Entities,
     RowLabels,
@@ -319,7 +320,7 @@ class _TableBuilder:
         for number, (host, label) in enumerate(entities.members):
             node = host or self._node
             members.setdefault(node, []).append(number)
-            names.setdefault(node, []).extend(_labelled(metrics, label))
+            names.setdefault(node, []).extend(labelled(metrics, label))
         return [
             NodeTable(
                 node, Table(sampled, tuple(names[node]), self._values_of(entities, of, columns))
@@ -394,10 +395,3 @@ class _TableBuilder:
     def _node(self) -> str:
         """The node of a table that names none: ``web-1`` for ``web-1.csv.gz``."""
         return self._source.host or self._path.name.partition(".")[0] or self._path.name
-
-
-def _labelled(metrics: Sequence[str], label: str) -> list[str]:
-    """Return the names of an entity's metrics; a single one is named after what it is about."""
-    if not label:
-        return list(metrics)
-    return [label] if len(metrics) == 1 else [f"{name}{{{label}}}" for name in metrics]

@@ -224,7 +224,8 @@ def _exceptional(multiples: Floats) -> Floats:
 
 def _mostly(off: Floats, least: float) -> Floats:
     """Return what most samples of distances (n, m) stay below (m,)."""
-    return np.maximum(quantiles(off, (_MOSTLY,))[0], least)
+    result: Floats = np.maximum(quantiles(off, (_MOSTLY,))[0], least)
+    return result
 
 
 def _weight(frames: Frames, metrics: int) -> float:

@@ -37,7 +37,7 @@ def test_what_stays_near_has_none(distance: list[float]) -> None:
     assert not len(excursions(np.array(distance)))
 
 
-def test_only_metrics_with_a_far_sample_are_looked_at() -> None:
+def test_only_metrics_with_a_far_sample_are_searched() -> None:
     values = np.zeros((9, 5))
     values[3, 1], values[4, 2], values[5, 4] = 90.0, -90.0, np.nan
     values[:, 3] = np.nan
