@@ -186,7 +186,11 @@ def _of_text_times(times: list[str], values: list[list[float]]) -> Iterator[Form
         json.dumps({"results": [{"statement_id": 0, "series": found}]}),
         'usage_user{host="n1"}',
     )
-    newest_first = {"Id": "m1", "Label": "CPUUtilization", "StatusCode": "Complete"}
+    newest_first: dict[str, object] = {
+        "Id": "m1",
+        "Label": "CPUUtilization",
+        "StatusCode": "Complete",
+    }
     newest_first |= {"Timestamps": times[::-1], "Values": values[1][::-1]}
     yield FormatSample(
         "cloudwatch", json.dumps({"MetricDataResults": [newest_first]}), "CPUUtilization"
