@@ -159,17 +159,19 @@ class TextTable:
         return block[~repeats].reset_index(drop=True).apply(numbers_if_all)
 
     def _check_other_header(self, block: pd.DataFrame) -> None:
-        """Raise ``TableFileError`` for a line with the names of the header in another order.
+        """Raise ``TableFileError`` for a line with other names than the header.
 
         What is below it would be read under the wrong names.
         """
         names = list(self._layout.header)
         if len(names) < 2 or any(map(_is_number, block.dtypes.iloc[: len(names)])):
             return
-        texts = block.iloc[:, : len(names)].apply(lambda column: column.astype(str).str.strip())
+        texts = block.iloc[:, : len(names)].apply(
+            lambda column: column.fillna("").astype(str).str.strip()
+        )
         texts = texts[(texts.isin(names)).any(axis=1)]
         same = (texts == names).to_numpy()
-        numbers = texts.apply(pd.to_numeric, errors="coerce").notna() | texts.isin(["nan"])
+        numbers = texts.apply(pd.to_numeric, errors="coerce").notna() | (texts == "")
         other = (
             ~numbers.any(axis=1).to_numpy()
             & ~same.all(axis=1)

@@ -161,6 +161,12 @@ def test_a_header_with_other_names_below_is_refused(write: Write, other: str) ->
         read(write(text))
 
 
+def test_words_beside_missing_values_are_no_header(write: Write) -> None:
+    rows = [f"{n},{n % 7},{n % 5}\n" for n in range(40)]
+    data = read(write("time,load,io\n" + "".join(rows) + "time,x,\n,load,\n"))
+    assert lone(data).names == ("load", "io")
+
+
 def test_an_entity_that_is_called_as_a_column_is_no_header(write: Write) -> None:
     rows = "".join(f"{n},{name},{n % 7}\n" for n in range(30) for name in ("value", "metric"))
     data = read(write(f"time,metric,value\n{rows}"))
