@@ -28,7 +28,7 @@ ROWS = [
         ("# time,cpu\n1,2\n", False),
     ],
 )
-def test_json_is_distinguished_from_times_in_brackets(text: str, expected: bool) -> None:
+def test_times_in_brackets_are_no_json(text: str, expected: bool) -> None:
     assert begins_json(text) is expected
 
 
