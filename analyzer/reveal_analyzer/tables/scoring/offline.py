@@ -224,8 +224,7 @@ def _exceptional(multiples: Floats) -> Floats:
 
 def _mostly(off: Floats, least: float) -> Floats:
     """Return what most samples of distances (n, m) stay below (m,)."""
-    result: Floats = np.maximum(quantiles(off, (_MOSTLY,))[0], least)
-    return result
+    return np.asarray(np.maximum(quantiles(off, (_MOSTLY,))[0], least))
 
 
 def _weight(frames: Frames, metrics: int) -> float:

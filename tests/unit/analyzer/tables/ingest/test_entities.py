@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from reveal_analyzer.tables.ingest.entities import repeats_times
 from reveal_analyzer.tables.ingest.open import TableFileError
 from reveal_analyzer.tables.ingest.reader import Dataset, ReadOptions, read
 
@@ -215,3 +216,29 @@ def test_hosts_and_devices_of_a_format_are_distinguished(tmp_path: Path) -> None
     data = table(tmp_path, "host,timestamp, index, power.draw [W]", rows)
     assert [node.node for node in data.nodes] == ["n0", "n1"]
     assert data.nodes[1].table.names == ("0", "1")
+
+
+def test_a_table_beyond_the_limit_is_in_a_file_and_the_same(tmp_path: Path) -> None:
+    rows = [
+        f"{EPOCH + s},{host},{device},{s % 7 + n}"
+        for s in range(SAMPLES)
+        for n, (host, device) in enumerate([("x", "a"), ("x", "b"), ("y", "a")])
+        if (s + n) % 9
+    ]
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["time,host,device,load", *rows, ""]))
+    columns = ("host", "device")
+    small = read(path, ReadOptions(entities=columns))
+    large = read(path, ReadOptions(entities=columns, memory_bytes=64))
+    for kept, mapped in zip(small.nodes, large.nodes, strict=True):
+        assert isinstance(mapped.table.values, np.memmap)
+        assert not isinstance(kept.table.values, np.memmap)
+        assert np.array_equal(kept.table.values, mapped.table.values, equal_nan=True)
+        assert kept.table.names == mapped.table.names
+
+
+@pytest.mark.parametrize(("repeated", "expected"), [(9, False), (10, True)])
+def test_times_repeat_if_more_than_by_chance_do(repeated: int, expected: bool) -> None:
+    times = np.arange(200)
+    times[1 : 2 * repeated : 2] = times[: 2 * repeated : 2]
+    assert repeats_times(times[::-1]) is expected

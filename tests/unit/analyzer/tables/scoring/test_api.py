@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from reveal_analyzer.tables.scoring.api import (
     MODES,
@@ -89,6 +90,19 @@ class TestScore:
 
     def test_paper_always_marks_something(self, healthy: NDArray[np.float64]) -> None:
         assert score(table(healthy), "paper").spans
+
+    def test_linear_algebra_runs_on_a_single_thread(self, healthy: NDArray[np.float64]) -> None:
+        threads = set[int]()
+
+        def progress(_: float) -> None:
+            known = threadpool_info()
+            threads.update(each["num_threads"] for each in known if each["user_api"] == "blas")
+
+        with threadpool_limits(2, "blas"):
+            judged = table(healthy)
+            score(judged, progress=progress)
+            rank_spans(judged, [(3, 9)], progress=progress)
+        assert threads == {1}
 
     @pytest.mark.parametrize("mode", MODES)
     def test_same_input_same_output(self, mode: str, faulty: NDArray[np.float64]) -> None:

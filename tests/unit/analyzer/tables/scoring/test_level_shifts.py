@@ -34,6 +34,14 @@ class TestShiftFinder:
         assert shift.metrics[0].baseline == pytest.approx(100, abs=0.5)
         assert shift.metrics[0].value == pytest.approx(70, abs=0.5)
 
+    @pytest.mark.parametrize("rows", [400, 1_999, 2_000, 2_500, 9_000])
+    def test_any_number_of_rows_in_a_bin_finds_it_among_missing_values(self, rows: int) -> None:
+        values, first = healthy(rows), rows // 2
+        values[first:, 1:3] -= 30.0
+        values[::50] = np.nan
+        (shift,) = shifts(values)
+        assert abs(shift.first - first) <= 1
+
     def test_moves_the_level_back(self) -> None:
         values = healthy()
         values[500:, 1] += 30.0

@@ -14,6 +14,7 @@ from reveal_analyzer.tables.scoring.scales import (
     CAP,
     Spreads,
     deviation,
+    extremes,
     least_spread,
     mean,
     median,
@@ -105,6 +106,16 @@ class TestScales:
         values = noise(200, 3)
         plain, other = robust_scale(values), robust_scale(values * size)
         assert other.distance(values * size) == pytest.approx(plain.distance(values), rel=1e-9)
+
+    @pytest.mark.parametrize("shape", [(0, 3), (1, 3), (700, 3), (2_050, 1), (5, 2_000)])
+    def test_extremes_are_those_of_the_known_values(self, shape: tuple[int, int]) -> None:
+        values = noise(*shape)
+        values[::3] = np.nan
+        low, high = extremes(values)
+        expected = np.where(np.isnan(values), np.inf, values).min(0, initial=np.inf)
+        assert low.tolist() == expected.tolist()
+        expected = np.where(np.isnan(values), -np.inf, values).max(0, initial=-np.inf)
+        assert high.tolist() == expected.tolist()
 
 
 class TestMeans:
