@@ -19,7 +19,7 @@ from reveal_analyzer.ledger.announced_shares import AnnouncedShares, ShareSource
 from reveal_analyzer.ledger.entitlement import ShareTree
 from reveal_analyzer.ledger.history import LedgerHistory
 from reveal_analyzer.ledger.interrupts import interrupts_harm
-from reveal_analyzer.ledger.losses import BEGIN, CONTINUE, PairLoss, losses
+from reveal_analyzer.ledger.losses import BEGIN, CONTINUE, PairLoss, losses, shares_lost
 from reveal_analyzer.ledger.newcomers import Newcomers
 from reveal_analyzer.state.tree import StateTree, section
 from reveal_contract import catalogue, ledger
@@ -100,9 +100,21 @@ class LossWatch:
         found = counting[ledger.LOST_CPU]
         displaced = self._displaced(accounts, found)
         counting[ledger.LOST_CPU] = [loss for loss in found if loss.pair not in displaced]
+        found = counting[ledger.LOST_DISK]
+        provoked = self._provoked(accounts, found)
+        counting[ledger.LOST_DISK] = [loss for loss in found if loss.pair not in provoked]
         if accounts.valid.any():  # the ledger was read
-            self._add(accounts, counting[ledger.LOST_CPU], displaced)
+            self._add(accounts, counting[ledger.LOST_CPU], displaced, provoked)
         return counting
+
+    def _provoked(self, accounts: Accounts, found: Sequence[PairLoss]) -> set[Pair]:
+        """Return the pairs whose victim came to a disk that others used, and takes as much."""
+        if not found:
+            return set()
+        shares = shares_lost(accounts, ledger.LOST_DISK)
+        return {
+            loss.pair for loss in found if self._newcomers.provoked(accounts, loss.pair, shares)
+        }
 
     def _displaced(self, accounts: Accounts, found: Sequence[PairLoss]) -> set[Pair]:
         """Return the pairs whose culprits others displaced and have not lasted yet."""
@@ -118,13 +130,18 @@ class LossWatch:
         }  # fmt: skip
 
     def _add(
-        self, accounts: Accounts, counted: Sequence[PairLoss], displaced: Collection[Pair]
+        self,
+        accounts: Accounts,
+        counted: Sequence[PairLoss],
+        displaced: Collection[Pair],
+        provoked: Collection[Pair],
     ) -> None:
         """Add this second to what is known of the node, once it was compared with that."""
         is_measured = accounts.tier is Tier.BPF and self._history.ready
         if is_measured and not interrupts_harm(accounts, self._history, counted):
             self.harmless_parts = frozenset({ledger.IRQ})
-        self._newcomers.add([loss.pair for loss in counted if loss.newcomer], displaced)
+        newcomers = [loss.pair for loss in counted if loss.newcomer]
+        self._newcomers.add(newcomers, displaced, provoked)
         self._history.add(accounts)
 
     def _culprits(

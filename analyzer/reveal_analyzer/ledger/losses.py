@@ -100,6 +100,14 @@ def losses(
     return found
 
 
+def shares_lost(accounts: Accounts, metric: str) -> dict[Pair, float]:
+    """Return the share of its wanted time that each victim lost to each culprit."""
+    desired = accounts.times[:, _DESIRED].sum(axis=1)
+    of, times = accounts.layout.pairs[metric], accounts.taken[metric]
+    shares = np.divide(times, desired[of.victims], out=np.zeros(times.size), where=times > 0)
+    return dict(zip(of.pairs, shares.tolist(), strict=True))
+
+
 def _much(times: Floats, of_desired: Floats, waits_self: Floats, limits: Limits) -> Bools:
     """Return which losses also count to somebody who did not run more than its share.
 

@@ -5,11 +5,14 @@ one comes: it had the CPU time before.  A pair that is as old as the ledger is n
 
 Who comes also displaces others, which then take time from third ones without running more than
 before.  Threads of the kernel that run more than before do the same.
+
+Two subjects that use a disk wait for each other.  If one of them came later, the other one, which
+does what it did before, takes nothing from it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from reveal_analyzer.ledger.accounts import COLUMNS, Accounts
 from reveal_analyzer.ledger.history import SLACK, LedgerHistory
@@ -18,6 +21,7 @@ from reveal_contract import ledger
 from reveal_contract.ledger import Pair, pair_of
 
 _RUN = COLUMNS.index(ledger.RUN)
+_MUTUAL = 0.5  # of the share that a pair loses, the least that the reverse one does
 _TIMES = 2.0  # as much as before must a newcomer run and take
 FORGET_S = 10  # seconds of the ledger after which a pair that does not count is forgotten
 
@@ -32,24 +36,33 @@ class Newcomers:
         self._history = history
         self._known = _RememberedPairs()
         self._displaced = _RememberedPairs()
+        self._provoked = _RememberedPairs()
 
     def save(self) -> StateTree:
         """Return the known newcomers and displaced ones; what was before is learned again."""
-        return {"pairs": self._known.save(), "displaced": self._displaced.save()}
+        return {
+            "pairs": self._known.save(),
+            "displaced": self._displaced.save(),
+            "provoked": self._provoked.save(),
+        }
 
     def restore(self, tree: StateTree) -> None:
         """Continue with the pairs of ``save``; raises ``StateError``."""
         known = _restored(tree, "pairs")
         # an earlier version did not save them
-        self._displaced = (
-            _restored(tree, "displaced") if "displaced" in tree else _RememberedPairs()
+        self._displaced, self._provoked = (
+            _restored(tree, name) if name in tree else _RememberedPairs()
+            for name in ("displaced", "provoked")
         )
         self._known = known
 
-    def add(self, counted: Collection[Pair], displaced: Collection[Pair]) -> None:
-        """Add a second, in which these pairs of newcomers and of displaced culprits counted."""
+    def add(
+        self, counted: Collection[Pair], displaced: Collection[Pair], provoked: Collection[Pair]
+    ) -> None:
+        """Add a second, in which these pairs counted: of newcomers, displaced and provoked."""
         self._known.add(counted)
         self._displaced.add(displaced)
+        self._provoked.add(provoked)
 
     def known(self, accounts: Accounts, row: int) -> bool:
         """Return whether a pair (its row) is of a newcomer that counted lately."""
@@ -76,6 +89,20 @@ class Newcomers:
             return False
         taken = float(accounts.taken[ledger.LOST_CPU][row])
         return of.pairs[row] in self._displaced or taken <= self._kernel_growth(accounts)
+
+    def provoked(self, accounts: Accounts, pair: Pair, shares: Mapping[Pair, float]) -> bool:
+        """Return whether the victim of lost storage time came last, and takes about as much.
+
+        ``shares`` are those of their wanted time that all victims lost.
+        """
+        if pair in self._provoked:
+            return True
+        history, names = self._history, accounts.layout.subjects
+        if history.knows(pair.victim) or not history.knows(pair.culprit):
+            return False
+        reverse = shares.get(Pair(pair.culprit, pair.victim), 0.0)
+        grew = history.grew(accounts, names.index(pair.culprit))
+        return reverse >= _MUTUAL * shares[pair] and not grew
 
     def _begins(self, accounts: Accounts, row: int) -> bool:
         of, run = accounts.layout.pairs[ledger.LOST_CPU], accounts.times[:, _RUN]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reveal_analyzer.ledger.history import LedgerHistory
+from reveal_analyzer.ledger.losses import shares_lost
 from reveal_analyzer.ledger.newcomers import FORGET_S, Newcomers
 from reveal_analyzer.state.tree import StateError
 from reveal_contract import ledger
@@ -19,16 +20,16 @@ ROW = ACCOUNTS.layout.pairs[ledger.LOST_CPU].pairs.index(PAIR)
 
 def counted() -> Newcomers:
     newcomers = Newcomers(LedgerHistory())
-    newcomers.add([PAIR], [])
+    newcomers.add([PAIR], [], [])
     return newcomers
 
 
 def test_a_newcomer_is_forgotten_after_seconds_in_which_it_takes_nothing() -> None:
     newcomers = counted()
     for _ in range(FORGET_S):
-        newcomers.add([], [])
+        newcomers.add([], [], [])
         assert newcomers.known(ACCOUNTS, ROW)
-    newcomers.add([], [])
+    newcomers.add([], [], [])
     assert not newcomers.known(ACCOUNTS, ROW)
 
 
@@ -45,7 +46,7 @@ def test_newcomers_that_an_earlier_version_saved_are_known_again() -> None:
 
 
 @pytest.mark.parametrize("pairs", [["/job"], ["a<b<c"]])
-@pytest.mark.parametrize("name", ["pairs", "displaced"])
+@pytest.mark.parametrize("name", ["pairs", "displaced", "provoked"])
 def test_a_name_that_is_no_pair_is_refused(name: str, pairs: list[str]) -> None:
     with pytest.raises(StateError, match="victim and a culprit"):
         Newcomers(LedgerHistory()).restore({"pairs": [], name: pairs})
@@ -92,3 +93,45 @@ def test_who_was_displaced_is_remembered_while_it_takes_time() -> None:
     assert not newcomers.displaced(now, row, comes=False)
     newcomers.restore({"pairs": [], "displaced": [PAIR.instance]})
     assert newcomers.displaced(now, row, comes=False)
+
+
+def provoked(history: dict[str, Times], taken_back: float, culprit: float = 0.3) -> bool:
+    """Return whether the job is no victim of a reader, which loses ``taken_back`` to it."""
+    before = LedgerHistory()
+    newcomers = Newcomers(before)
+    for _ in range(30):
+        before.add(accounts_of(history))
+    now = accounts_of({
+        JOB: Times(run=0.5, disk={HOG: 0.4}),
+        HOG: Times(run=culprit, disk={JOB: taken_back}, threads=2),
+    })  # fmt: skip
+    shares = shares_lost(now, ledger.LOST_DISK)
+    return newcomers.provoked(now, PAIR, shares)
+
+
+READER = {HOG: Times(run=0.3)}
+
+
+def test_who_comes_to_a_disk_and_takes_as_much_is_no_victim() -> None:
+    assert provoked(READER, taken_back=0.3)
+
+
+def test_who_comes_to_a_disk_and_takes_little_is_a_victim() -> None:
+    assert not provoked(READER, taken_back=0.05)
+
+
+def test_who_was_there_first_or_began_together_is_a_victim() -> None:
+    assert not provoked(READER | {JOB: Times(run=0.5)}, taken_back=0.3)
+    assert not provoked({"/other": Times(run=0.1)}, taken_back=0.3)
+
+
+def test_who_comes_to_a_disk_is_a_victim_of_who_does_more_than_before() -> None:
+    assert not provoked(READER, taken_back=0.3, culprit=0.9)
+
+
+def test_a_provoked_pair_stays_so_while_it_counts_also_when_its_victim_is_known() -> None:
+    newcomers = Newcomers(LedgerHistory())
+    newcomers.add([], [], [PAIR])
+    restored = Newcomers(LedgerHistory())
+    restored.restore(newcomers.save())
+    assert restored.provoked(ACCOUNTS, PAIR, {PAIR: 0.5})
