@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from reveal_contract import ledger
@@ -65,6 +65,29 @@ def lost_time_rows(lost: Sequence[LostTime]) -> list[dict[str, Any]]:
         }
         for each in lost
     ]
+
+
+def lost_time_of(rows: Iterable[object]) -> list[LostTime]:
+    """Return what ``lost_time_rows`` wrote; rows of another form are left out."""
+    from reveal_analyzer.ledger.lost_time import REASONS  # noqa: PLC0415 - heavy
+
+    parts = {word: part for part, word in REASONS.items()}
+    found = (_lost_time(row, parts) for row in rows)
+    return [each for each in found if each is not None]
+
+
+def _lost_time(row: Any, parts: Mapping[str, str]) -> LostTime | None:
+    from reveal_analyzer.ledger.lost_time import Loss, LostTime  # noqa: PLC0415 - heavy
+
+    try:
+        losses = tuple(
+            Loss(parts[each["reason"]], float(each["share"]), str(each["culprit"]))
+            for each in row["losses"]
+        )
+        subject, desired, share = row["subject"], row["desiredCPUs"], row["lostShare"]
+        return LostTime(str(subject), float(desired), float(share), losses)
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 def node_rows(lost: ByNode) -> list[dict[str, Any]]:

@@ -25,6 +25,7 @@ from reveal_contract.wire import Message
 _LONGEST_GAP_S = 300  # in the slices; after a longer one the jobs may be others
 _MOST_PLANS = 8
 _NOT_SELECTED = f"only {MOST_JOBS} subjects of a node are tracked"
+_TOO_SHORT = "too few of its steps were observed"
 
 
 def always(_: str) -> bool:
@@ -159,7 +160,7 @@ class StepWatch:
 def line(subject: str, step: StepTime | None, reason: str) -> str:
     """Return the step time of one job as text."""
     if step is None or not step.readings:
-        return f"{subject}: no heartbeat: {reason}"
+        return f"{subject}: no heartbeat: {reason or _TOO_SHORT}"
     longest, period = step.readings[-1], human(step.period * 1e9, "ns", Kind.GAUGE)
     return (
         f"{subject}: steps of {period},"

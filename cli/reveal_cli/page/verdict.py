@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from reveal_cli.findings_table import claim_text, state_text
+from reveal_cli.lost_time_text import lost_time_lines
 from reveal_cli.options import format_duration
 from reveal_cli.page.markup import Child, Markup, element, fragment, name
 from reveal_cli.page.tables import table
@@ -27,7 +28,9 @@ def verdict(data: PageData) -> Markup:
         "p", _nodes(data.nodes), " from ", day_and_clock(data.start_ns), " for ",
         format_duration(data.seconds), ". All times are UTC.",
     )  # fmt: skip
-    return element("header", _headline(data), extent, when)
+    lines = [element("li", name(line)) for line in lost_time_lines(data.coverage.lost_time)]
+    lost = element("ul", *lines, class_="extent") if lines else ""
+    return element("header", _headline(data), extent, lost, when)
 
 
 def findings_list(data: PageData) -> Markup | None:

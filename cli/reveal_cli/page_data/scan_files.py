@@ -10,6 +10,7 @@ from typing import Any
 from reveal_cli.collector_state import no_ledger
 from reveal_cli.errors import CliError
 from reveal_cli.finding_rows import read_findings
+from reveal_cli.lost_time_text import lost_time_of
 from reveal_cli.page_data.finding_parts import Judged
 from reveal_cli.scan_directory import FINDINGS, RECORDING, SUMMARY
 from reveal_cli.summary_text import Coverage
@@ -57,6 +58,7 @@ def _coverage(summary: Mapping[str, Any]) -> Coverage:
         lost=int(_number(slices, "lost")),
         redis_away=_number(summary, "redisAwaySeconds"),
         load={str(name): _number(load, name) for name in load},
+        lost_time={str(summary.get("node", "")): lost_time_of(_list(summary, "lostTime"))},
         no_ledger=no_ledger({"missing": missing}),
         missing_sources=len(missing),
         recorded=True,

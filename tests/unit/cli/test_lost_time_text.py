@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reveal_analyzer.ledger.lost_time import Loss, LostTime
-from reveal_cli.lost_time_text import lost_time_lines
+from reveal_cli.lost_time_text import lost_time_lines, lost_time_of, lost_time_rows
 from reveal_cli.summary_text import Coverage, summary_blocks
 from reveal_cli.terminal import plain_text
 from reveal_contract import ledger
@@ -61,3 +61,12 @@ def test_nothing_is_wrong_is_stated_only_where_little_was_lost() -> None:
     assert first([CALM]).startswith("Nothing is wrong")
     assert first([]).startswith("Nothing is wrong")
     assert first([CALM, JOB]).startswith("No finding, but time was lost, see below:")
+
+
+def test_lost_time_comes_back_from_the_rows_of_a_summary() -> None:
+    assert lost_time_of(lost_time_rows([JOB, CALM])) == [JOB, CALM]
+
+
+def test_rows_of_another_form_are_left_out() -> None:
+    odd = {"subject": "/x", "desiredCPUs": 1, "lostShare": 0.5, "losses": [{"reason": "weather"}]}
+    assert lost_time_of([None, "x", {}, odd, *lost_time_rows([CALM])]) == [CALM]

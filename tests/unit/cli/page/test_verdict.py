@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from reveal_analyzer.ledger.lost_time import Loss, LostTime
 from reveal_cli.page.verdict import cost_text, findings_list, verdict
+from reveal_contract import ledger
 from reveal_contract.finding import Finding, Impact, JobLoss
 from support.finding_factory import ONSET_NS, SECOND, scan_finding
 from support.html_pages import ParsedPage, page_of
@@ -51,3 +53,14 @@ def test_each_finding_leads_to_its_evidence() -> None:
     assert listed is not None
     links = ParsedPage(listed).all("a")
     assert [each.attributes["href"] for each in links] == ["#finding-1", "#finding-2"]
+
+
+def test_lost_time_is_listed_where_nothing_was_found() -> None:
+    calm = replace(page_of(), findings=[])
+    lost = {"n": [LostTime("job", 1.0, 0.4, (Loss(ledger.THROTTLED, 0.4),))]}
+    coverage = replace(calm.coverage, lost_time=lost)
+    page = ParsedPage(verdict(replace(calm, coverage=coverage)))
+    assert "No finding, but time was lost, see below" in page.all("p")[0].text
+    [line] = page.all("li")
+    assert "job lost 40 % of the time that it wanted" in page.all("bdi")[0].text + line.text
+    assert not ParsedPage(verdict(calm)).all("li")

@@ -18,6 +18,7 @@ SUMMARY_ROW = {
     "slices": {"received": 120, "lost": 3}, "channels": 500, "warmupLoad": {"cpu.busy": 1.5},
     "missingSources": [{"source": "ledger", "reason": "no BPF", "remedy": "be root"}],
     "troubles": ["Redis was away"],
+    "lostTime": [{"subject": "/job", "desiredCPUs": 1.0, "lostShare": 0.4, "losses": []}],
 }  # fmt: skip
 
 
@@ -35,6 +36,7 @@ def test_findings_hints_and_what_they_are_based_on_are_those_of_the_scan(tmp_pat
     assert (judged.coverage.judged, judged.coverage.slices, judged.coverage.lost) == (60, 120, 3)
     assert judged.coverage.no_ledger == "no BPF"
     assert judged.notes == ["Redis was away"]
+    assert [each.share for each in judged.coverage.lost_time["n"]] == [0.4]
 
 
 @pytest.mark.parametrize("name", [FINDINGS, RECORDING, SUMMARY])
