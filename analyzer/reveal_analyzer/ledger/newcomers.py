@@ -95,14 +95,17 @@ class Newcomers:
 
         ``shares`` are those of their wanted time that all victims lost.
         """
+        history, names = self._history, accounts.layout.subjects
+        # a culprit of more subjects than are shown has no account
+        is_known = history.knows(pair.culprit) and pair.culprit in names
+        if is_known and history.grew(accounts, names.index(pair.culprit)):
+            return False
         if pair in self._provoked:
             return True
-        history, names = self._history, accounts.layout.subjects
-        if history.knows(pair.victim) or not history.knows(pair.culprit):
+        if history.knows(pair.victim) or not is_known:
             return False
         reverse = shares.get(Pair(pair.culprit, pair.victim), 0.0)
-        grew = history.grew(accounts, names.index(pair.culprit))
-        return reverse >= _MUTUAL * shares[pair] and not grew
+        return reverse >= _MUTUAL * shares[pair]
 
     def _begins(self, accounts: Accounts, row: int) -> bool:
         of, run = accounts.layout.pairs[ledger.LOST_CPU], accounts.times[:, _RUN]

@@ -149,7 +149,9 @@ def _with_point(value: object, marks: NumberMarks) -> object:
 def _with_unit(text: str, marks: NumberMarks) -> tuple[float, str] | None:
     """Return the number and the base unit of a text such as ``1.2 GiB``; None if it is none."""
     bare = _THOUSANDS_MARK.sub("", text.strip().lstrip("'").replace("\u2212", "-"))
-    if (parts := _DURATION.match(bare)) and (parts["h"] or parts["m"]):
+    parts = _DURATION.match(bare)
+    # 250m alone is a thousandth, as of a CPU in Kubernetes
+    if parts and (parts["h"] or (parts["m"] and parts["s"])):
         hours, minutes, seconds = (float(parts[name] or 0) for name in "hms")
         return hours * 3600 + minutes * 60 + seconds, "s"
     match = _WITH_UNIT.match(bare)

@@ -263,7 +263,7 @@ def _with_time_of_day(
     if clock.of_clock and clock.column is not None and not request.column:
         days = next((index for index in range(len(names)) if _all_like(rows[index], DATE)), None)
         dated = _time_column(days, names[days], rows[days], request) if days is not None else None
-        if dated is not None:
+        if dated is not None and dated.absolute:  # eight digits may be a quantity
             return replace(_decided(dated, names, rows), of_day=clock.column)
     if clock.column is None or not _all_like(rows[clock.column], DATE):
         return clock

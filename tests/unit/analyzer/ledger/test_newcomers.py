@@ -129,6 +129,27 @@ def test_who_comes_to_a_disk_is_a_victim_of_who_does_more_than_before() -> None:
     assert not provoked(READER, taken_back=0.3, culprit=0.9)
 
 
+def test_a_culprit_without_an_account_was_not_provoked() -> None:
+    """More subjects may use a node than have accounts: the least busy one has none by now."""
+    before = LedgerHistory()
+    newcomers = Newcomers(before)
+    for _ in range(30):
+        before.add(accounts_of(READER))
+    now = accounts_of({JOB: Times(run=0.5, disk={HOG: 0.4})})
+    assert not newcomers.provoked(now, PAIR, shares_lost(now, ledger.LOST_DISK))
+
+
+def test_a_provoked_pair_counts_again_once_its_culprit_does_more() -> None:
+    before = LedgerHistory()
+    newcomers = Newcomers(before)
+    for _ in range(30):
+        before.add(accounts_of(READER))
+    newcomers.add([], [], [PAIR])
+    for run, is_provoked in ((0.3, True), (0.9, False)):
+        now = accounts_of({JOB: Times(run=0.5, disk={HOG: 0.4}), HOG: Times(run=run, threads=2)})
+        assert newcomers.provoked(now, PAIR, {PAIR: 0.5}) is is_provoked
+
+
 def test_a_provoked_pair_stays_so_while_it_counts_also_when_its_victim_is_known() -> None:
     newcomers = Newcomers(LedgerHistory())
     newcomers.add([], [], [PAIR])

@@ -25,6 +25,7 @@ from reveal_analyzer.tables.ingest.number_texts import NumberMarks, numbers_of
         ("'-0.065", -0.065, ""),
         ("1m2.5s", 62.5, "s"),
         ("2h", 7200.0, "s"),
+        ("1h30m", 5400.0, "s"),
         ("\u221251.3", -51.3, ""),
         ("1'234'567.5", 1234567.5, ""),
         ("620\u202f529", 620529.0, ""),
@@ -38,6 +39,13 @@ def test_units_become_base_units(text: str, number: float, unit: str) -> None:
     numbers, words, found = numbers_of(pd.Series([text, None]), NumberMarks())
     assert (float(numbers[0]), words, found) == (pytest.approx(number), 0, unit)
     assert np.isnan(numbers[1])
+
+
+def test_a_bare_m_is_not_a_minute() -> None:
+    """In Kubernetes it is a thousandth, as of a CPU; elsewhere a metre."""
+    read = numbers_of(pd.Series(["250m", "1500m"]), NumberMarks())
+    assert read.unit != "s"
+    assert not (read.numbers == 250 * 60).any()
 
 
 def test_prefixes_may_differ_and_units_may_not() -> None:

@@ -130,6 +130,13 @@ def test_minutes_and_hours_are_units(write: Write, name: str, seconds: int) -> N
     assert data.clock.show(int(data.times_ns[3])) == "3"
 
 
+def test_a_quantity_of_eight_digits_is_no_day(write: Write) -> None:
+    rows = "".join(f"10:00:{n:02d},{16384256 + n * 7 % 11},{n * 13 % 40}\n" for n in range(40))
+    data = read(write(f"time,mem_used_kb,cpu\n{rows}"))
+    assert lone(data).names == ("mem_used_kb", "cpu")
+    assert np.diff(data.times_ns).tolist() == [SECOND] * 39
+
+
 def test_days_and_months_in_doubt_need_a_flag(write: Write) -> None:
     path = write("Date,a\n" + "".join(f"05/06/2023 09:00:{n:02d},{n}\n" for n in range(9)))
     with pytest.raises(TableFileError, match=r"Date does not say.*--day-first or --month-first"):
