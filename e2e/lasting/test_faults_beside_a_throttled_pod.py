@@ -38,7 +38,7 @@ _PER_MILLE = 10
 _LOSS_S = 40.0
 _PAUSE_S = 30.0
 _CONTENTION_S = 640.0  # the Event AnomalyContinues is due after ten minutes
-_REQUEST = "200m"  # so that the throttled pod still gets what its quota allows
+_REQUEST = "100m"  # less than the throttled pod's, which must get more than its quota allows
 _LASTS_S = 900.0  # analyzers list the open reports every ten minutes
 _SET_S, _REMOVED_S = 15.0, 30.0
 

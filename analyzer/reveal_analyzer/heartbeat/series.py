@@ -17,6 +17,7 @@ import numpy as np
 from reveal_analyzer.arrays import Floats, Indices
 from reveal_analyzer.derive.channel_index import indices_of
 from reveal_contract.channels import Channel, ChannelTable
+from reveal_contract.kube.names import is_analyzer_pod
 from reveal_contract.wire import Message
 
 FINE, USAGE = "cpu.subject.usage.fine", "cpu.subject.usage"
@@ -57,14 +58,21 @@ class SeriesPlan:
 
 
 def plan(table: ChannelTable, leave_out: Callable[[Channel], bool] | None = None) -> SeriesPlan:
-    """Return the plan of a channel table without the channels that ``leave_out`` selects."""
+    """Return the plan of a channel table without the channels that ``leave_out`` selects.
+
+    Reveal's own analyzers are no jobs: what they do each second follows the clocks of collectors.
+    """
 
     def of(channels: tuple[Channel, ...], *metrics: str) -> list[tuple[int, Channel]]:
         indices = (index for metric in metrics for index in indices_of(channels, metric))
         found = ((index, channels[index]) for index in indices)
         return [each for each in found if not (leave_out and leave_out(each[1]))]
 
-    clocks = [(i, channel) for i, channel in of(table.fast, USAGE) if channel.instance]
+    clocks = [
+        (i, channel)
+        for i, channel in of(table.fast, USAGE)
+        if channel.instance and not is_analyzer_pod(channel.instance)
+    ]
     return SeriesPlan(
         subjects=tuple(channel.instance for _, channel in clocks),
         usage=np.array([i for i, _ in clocks], np.intp),

@@ -80,6 +80,12 @@ def child_name(component: str, profile: str) -> str:
     return label_value(f"{APP}-{component}-{unique}")
 
 
+def is_analyzer_pod(subject: str) -> bool:
+    """Return whether a subject, NAMESPACE/POD or one of its containers, is an analyzer."""
+    _, _, pod = subject.partition("/")
+    return pod.startswith(f"{APP}-{ANALYZER}-")
+
+
 def report_name(profile: str, node: str, finding: str) -> str:
     """Return the name of the report of a finding id: the same at every retry."""
     name = f"{profile}-{node}-{finding}".lower()

@@ -41,6 +41,13 @@ def unread(message: Message, fast: int | None = None, ticks: int = 10) -> Messag
     return replace(message, fast_missing=missing)
 
 
+def test_analyzers_are_no_jobs() -> None:
+    """Each second they do what arrived in it, so that their period is that of the collectors."""
+    pods = ["reveal-system/reveal-analyzer-gpu-nodes-5d6f-x2x", "ml/train-0"]
+    table = ChannelTable(tuple(Channel(USAGE, pod, Kind.COUNTER, 1.0) for pod in pods), ())
+    assert plan(table).subjects == ("ml/train-0",)
+
+
 def test_a_job_whose_clock_is_not_read_stays_as_busy_as_it_was() -> None:
     series, where = CounterSeries(), plan(TABLE)
     series.second(second(), where)
