@@ -142,15 +142,16 @@ class Worker:
         if shards == previous and now - written_s < _SNAPSHOT_SECONDS:
             return
         self._last_snapshot = now, shards
-        self._evidence.watch(shards)
+        fleet = self._fleet
+        leads = fleet is not None and fleet.leads
+        self._evidence.watch(shards, leads=leads)
         if self._observe is None:
             return
-        fleet = self._fleet
         self._observe(
             Snapshot(
                 time_s=now,
                 connected=self._reader.connected,
-                leads=fleet is not None and fleet.leads,
+                leads=leads,
                 shards=shards,
                 nodes={
                     name: NodeSnapshot(node.last_slice_s, node.since_s, node.analysis.learning)

@@ -16,13 +16,17 @@ MOST_FILES = 50
 MOST_BYTES = 262_144  # of each: files are not packed, and a disk has more room than a Redis
 
 
-def write_evidence(recording: Path, findings: Iterable[Finding], directory: Path) -> None:
-    """Write ``ID.rvl`` for each finding, for the first ``MOST_FILES``; raises ``CliError``."""
+def write_evidence(recording: Path, findings: Iterable[Finding], directory: Path) -> int:
+    """Write ``ID.rvl`` for each finding, at most ``MOST_FILES``, the most severe ones.
+
+    Returns how many findings have none for that reason.  Raises ``CliError``.
+    """
     from reveal_analyzer.evidence.whole import evidence_of  # noqa: PLC0415 - heavy
 
-    chosen = list(findings)[:MOST_FILES]
+    found = sorted(findings, key=lambda finding: -finding.severity.rank)
+    chosen = found[:MOST_FILES]
     if not chosen:
-        return
+        return 0
     whole = Slices(recording)
     for _ in whole:  # subjects are announced anywhere in it
         pass
@@ -33,6 +37,7 @@ def write_evidence(recording: Path, findings: Iterable[Finding], directory: Path
         if data:
             _create(directory)
             write_atomically(directory / f"{finding.id}.rvl", [data])
+    return len(found) - len(chosen)
 
 
 def _of_node(slices: Slices, node: str) -> Iterator[tuple[Message, ChannelTable]]:

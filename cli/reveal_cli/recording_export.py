@@ -40,6 +40,8 @@ class RecordingRows:
 
     def __init__(self, path: Path, globs: Sequence[str] = ()) -> None:
         self._path, self._globs = path, globs
+        self._set_back_s = 0
+        self._is_truncated = False
         indices: dict[str, int] = {}
         nodes: dict[str, None] = {}
         for node, labels, _, _ in self._seconds():
@@ -59,6 +61,19 @@ class RecordingRows:
         """The columns of the metrics."""
         return list(self._indices)
 
+    @property
+    def warnings(self) -> list[str]:
+        """What the table lacks, after it was read."""
+        found = []
+        if self._is_truncated:
+            found.append(f"{self._path} is incomplete; it is exported up to its end")
+        if self._set_back_s:
+            found.append(
+                f"{self._set_back_s} s are left out: the clock was set back, and a second cannot"
+                " be in two rows"
+            )
+        return found
+
     def __iter__(self) -> Iterator[Row]:
         plans: dict[int, tuple[ValueLabels, list[int], list[int]]] = {}
         for node, labels, start_ns, observed in self._seconds():
@@ -74,12 +89,15 @@ class RecordingRows:
     def _seconds(self) -> Iterator[tuple[str, ValueLabels, int, Floats]]:
         nodes: dict[str, MetricValues] = {}
         last_ns: dict[str, int] = {}
-        for message, table in Slices(self._path):
+        self._set_back_s, slices = 0, Slices(self._path)
+        for message, table in slices:
             if message.start_ns <= last_ns.get(message.node, -1):
-                continue  # the clock was set back: a second cannot be in two rows
+                self._set_back_s += 1
+                continue
             last_ns[message.node] = message.start_ns
             values = nodes.setdefault(message.node, MetricValues())
             yield message.node, *_timed(values.second(message, table), message.start_ns)
+        self._is_truncated = slices.truncated
 
     def _selected(self, labels: ValueLabels) -> Iterator[tuple[int, str]]:
         """Yield the index and label of each value that is a column."""

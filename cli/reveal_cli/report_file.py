@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from reveal_cli.atomic_file import write_atomically
@@ -16,8 +18,11 @@ def write_report(judged: Judged, output: Path) -> None:
     write_atomically(output, [document(page_data(judged))])
 
 
-def write_scan_report(directory: Path, output: Path) -> Judged:
-    """Write the page of a scan from its files and return what it found; raises ``CliError``."""
-    judged = scanned(directory)
+def write_scan_report(directory: Path, output: Path, hypotheses: Sequence[str] = ()) -> Judged:
+    """Write the page of a scan from its files and return what it found; raises ``CliError``.
+
+    ``hypotheses`` are the files of one's own causes that the scan had.
+    """
+    judged = replace(scanned(directory), hypotheses=hypotheses)
     write_report(judged, output)
     return judged

@@ -147,23 +147,31 @@ class _ScanRunner:
         self._failed = self._failed or self._findings_file.incomplete
         if self._directory is None:
             return
-        row = summary(self._plan, self._state, findings, self._interrupt.requested)
         try:
-            write_atomically(self._directory / SUMMARY, [json.dumps(row, indent=1) + "\n"])
+            self._write_summary(self._directory, findings)
             if self._state.learned:
                 write_atomically(self._directory / STATE, [self._state.learned])
         except CliError as error:
             self._warn(str(error), failed=True)
             return
+        known = len(self._state.warnings)
         self._write_evidence(findings, self._directory / EVIDENCE)
+        if len(self._state.warnings) > known:
+            self._write_summary(self._directory, findings)
         self._write_report(self._directory)
+
+    def _write_summary(self, directory: Path, findings: list[Finding]) -> None:
+        row = summary(self._plan, self._state, findings, self._interrupt.requested)
+        write_atomically(directory / SUMMARY, [json.dumps(row, indent=1) + "\n"])
 
     def _write_evidence(self, findings: list[Finding], directory: Path) -> None:
         """Write the samples of each finding; without them the recording still has all of them."""
         limit = self._interrupt.left(_GRACE) if self._interrupt.requested else None
         try:
             with self._interrupt.raising(limit):
-                write_evidence(self._recording.path, findings, directory)
+                left_out = write_evidence(self._recording.path, findings, directory)
+            if left_out:
+                self._warn(f"{left_out} findings have no file in {directory}: see the recording")
         except Interrupted:
             self._warn("interrupted before the samples of all findings were written")
         except Exception as error:  # the findings must not be lost with it
@@ -175,7 +183,7 @@ class _ScanRunner:
 
         try:
             with self._interrupt.raising():
-                write_scan_report(directory, directory / REPORT)
+                write_scan_report(directory, directory / REPORT, self._plan.settings.hypotheses)
         except Interrupted:
             self._progress.event(f"`reveal report {directory}` writes the page of this scan")
         except CliError as error:

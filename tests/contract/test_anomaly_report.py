@@ -12,6 +12,7 @@ from hypothesis import given
 from reveal_contract.finding import (
     Confidence,
     Evidence,
+    EvidenceRef,
     Finding,
     FindingKind,
     Hypothesis,
@@ -123,6 +124,11 @@ def test_a_report_resolved_by_the_sink_has_the_reason() -> None:
     assert over.status["notes"] == ["learned under load", "its node is gone"]
     assert over.core != result.core
     assert result.open  # the original is unchanged
+
+
+def test_a_reference_to_samples_is_written_immediately() -> None:
+    kept = finding(evidence_ref=EvidenceRef("Redis", "cpu-1"))
+    assert report(kept, "p", 1).core != report(finding(), "p", 1).core
 
 
 def test_it_is_not_resolved_before_it_was_last_observed() -> None:

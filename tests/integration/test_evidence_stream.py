@@ -57,6 +57,32 @@ def test_what_cannot_be_used_is_left_out(stream: Stream) -> None:
     assert sequences(stream, -1) == [0, 2]
 
 
+def test_entries_without_any_of_a_silent_node_are_read_once(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads: list[int] = []
+    slices = StreamSlices(stream.client, "default")
+    read = stream.client.xrevrange
+
+    def counted(*given: object, **named: object) -> list[object]:
+        rows: list[object] = read(*given, **named)
+        reads.append(len(rows))
+        return rows
+
+    monkeypatch.setattr(stream.client, "xrevrange", counted)
+    send(stream, MINE, 0)
+    for sequence in range(9):
+        send(stream, OTHER, sequence)
+    assert slices.since(MINE, T0) == []
+    assert slices.since(MINE, T0) == []
+    assert reads == [10, 0]
+    assert [each.sequence for each, _ in slices.since(MINE, T0 - 1)] == [0]  # an earlier one
+    send(stream, OTHER, 9)
+    send(stream, MINE, 9)
+    assert slices.since(MINE, T0 + 9 * 10**9) == []
+    assert [each.sequence for each, _ in slices.since(MINE, T0)] == [9]
+
+
 def test_reading_leaves_the_stream_as_it_was(stream: Stream) -> None:
     send(stream, MINE, 0)
     sequences(stream, -1)

@@ -172,7 +172,7 @@ class Case:
         return self._own[1]
 
     def since_return(self) -> list[int]:
-        """Return its active seconds since it was calm for a while; none if it never was."""
+        """Return its active seconds since a pause, calm or not read; none without one."""
         seconds = list(self.active)
         for k in range(len(seconds) - 1, 0, -1):
             if seconds[k] - seconds[k - 1] > PAUSE_S * NS_PER_SECOND:

@@ -27,6 +27,7 @@ MOST_SUBJECTS = 6
 MOST_CULPRITS = 3  # before those that suffer
 MOST_JOBS = 2  # whose step times are kept: each takes six channels of ten samples a second
 MOST_MEMBERS = 4  # of a sum over subjects, or of the largest of all CPUs
+MOST_INPUTS = 16  # of a formula: one over all subjects must leave room for what follows
 LOUDEST = 8
 _LEDGER = (*ledger.PARTS, ledger.THREAD_TIME)
 _OF_SUBJECT = (USAGE, "cpu.subject.throttled_time", "cpu.subject.pressure")
@@ -113,7 +114,7 @@ def column_inputs(plan: ColumnPlan, column: int, departures: Floats) -> list[int
         members = np.split(recipe.folds.channels, recipe.folds.starts[1:])[column - singles.size]
         return _most(members, departures, MOST_MEMBERS)
     columns, channels = plan.derived_inputs
-    return _most(channels[columns == column], departures, MOST_CHANNELS)
+    return _most(channels[columns == column], departures, MOST_INPUTS)
 
 
 def _of_subjects(

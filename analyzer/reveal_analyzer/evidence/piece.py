@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from reveal_analyzer.evidence.channels import MOST_CHANNELS, channels_of, named_identities
 from reveal_analyzer.evidence.excerpt import ChannelName, Excerpt
@@ -36,6 +36,13 @@ class SliceSource(Protocol):
         """Release what is open."""
 
 
+class Step(NamedTuple):
+    """Whether samples of a finding are kept, and whether nothing more is to come."""
+
+    kept: bool
+    complete: bool
+
+
 @dataclass(frozen=True)
 class EvidenceWriter:
     """Keeps the samples of findings in ``store``, at most ``most_bytes`` of each."""
@@ -44,8 +51,8 @@ class EvidenceWriter:
     store: EvidenceStore
     most_bytes: int
 
-    def step(self, finding: Finding, *, whole: bool, late: bool) -> bool:
-        """Add what is new; return whether the samples are complete.
+    def step(self, finding: Finding, *, whole: bool, late: bool) -> Step:
+        """Add what is new.
 
         ``whole`` reads the window from its begin, with the channels that show the finding now.
         ``late`` means that nothing more is expected.
@@ -69,7 +76,7 @@ class EvidenceWriter:
             _, data = fitted(samples, span, notes, encoded, most)
             unfinished = None if complete else {"finding": save_record(finding)}
             self.store.put(finding.id, data, unfinished)
-        return complete
+        return Step(bool(samples.slices), complete)
 
     def close(self) -> None:
         """Release the connections."""

@@ -1,7 +1,8 @@
 """The flight recorder: a thread that keeps the samples of findings.
 
-It is a sink that never blocks and never fails: losing samples loses and delays no finding.  It
-works at most ``_SHARE`` of the time, as the analysis of all nodes shares its interpreter.
+It is a sink that never blocks and never fails: losing samples loses and delays no finding.  After
+each step it pauses nine times as long, at most ``_MOST_PAUSE``, as the analysis of all nodes shares
+its interpreter.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, NamedTuple
 
 import redis
 
-from reveal_analyzer.evidence.follows import MOST_FOLLOWED, Follow, Follows
+from reveal_analyzer.evidence.follows import MOST_FOLLOWED, Follow, Follows, is_cross_node
 from reveal_analyzer.evidence.piece import EvidenceWriter, Slice
 from reveal_analyzer.evidence.stream_slices import StreamSlices
 from reveal_analyzer.state.records import restore_record
@@ -32,6 +33,8 @@ log = logging.getLogger(__name__)
 
 REASON = "EvidenceNotKept"
 RESUME_SECONDS = 30.0  # between two looks for findings that another analyzer left unfinished
+UNCLAIMED_SECONDS = 60.0  # after which a finding that nobody observes has ended
+BEHIND_SECONDS = 90.0  # a step that is so late may miss samples: streams keep 120 s
 _SHARE = 0.1
 _MOST_PAUSE = 5.0
 _IDLE_SECONDS = 0.5
@@ -71,7 +74,9 @@ class EvidenceRecorder:
         self._follows = Follows()
         self._kept: dict[str, None] = {}
         self._shards: frozenset[int] = frozenset()
+        self._leads = False
         self._resume_s = 0.0
+        self._unclaimed: dict[str, float] = {}  # open findings of others -> since
         self._failed: dict[str, tuple[float, str]] = {}  # node -> when, and why
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="reveal-evidence", daemon=True)
@@ -110,9 +115,16 @@ class EvidenceRecorder:
             self._thread.join(_CLOSE_SECONDS)
         self._writer.close()
 
-    def watch(self, shards: Iterable[int]) -> None:
-        """Take the shards that this analyzer owns: it finishes the findings of their nodes."""
+    def watch(self, shards: Iterable[int], *, leads: bool = False) -> None:
+        """Take the shards that this analyzer owns, and whether it compares the nodes.
+
+        It finishes the findings of these nodes, and those across nodes.
+        """
         self._shards = frozenset(shards)
+        if self._leads and not leads:
+            with self._lock:
+                self._follows.forget_cross_node()
+        self._leads = leads
 
     def referenced(self, update: FindingUpdate) -> FindingUpdate:
         """Return the update, with the reference to the samples that are kept of its finding."""
@@ -125,7 +137,7 @@ class EvidenceRecorder:
     def newly_kept(self) -> list[FindingUpdate]:
         """Return a change of each open finding that has samples since the last call."""
         with self._lock:
-            findings = self._follows.newly_kept()
+            findings = self._follows.newly_kept(self._clock())
         return [FindingUpdate(FindingChange.CHANGED, finding) for finding in findings]
 
     def degradations(self) -> list[Degradation]:
@@ -157,10 +169,10 @@ class EvidenceRecorder:
 
     def _step(self, follow: Follow, now_s: float) -> None:
         finding = follow.finding
-        late = follow.late(now_s)
+        late, behind_s = follow.late(now_s), now_s - follow.due_s
         complete = late
         try:
-            complete = self._writer.step(finding, whole=follow.young(now_s), late=late)
+            kept, complete = self._writer.step(finding, whole=follow.young(now_s), late=late)
         except OUTAGE as error:
             self._fail(finding, now_s, f"{type(error).__name__}: {error}")
         except Exception:
@@ -168,7 +180,11 @@ class EvidenceRecorder:
             log.exception("the samples of finding %s cannot be kept", finding.id)
             self._fail(finding, now_s, "see the log of the analyzer")
         else:
-            self._note_kept(follow)
+            if kept:
+                was_kept = follow.kept
+                self._note_kept(follow)
+                if was_kept and behind_s > BEHIND_SECONDS:
+                    self._fail(finding, now_s, f"some were to be read {behind_s:.0f} s earlier")
         with self._lock:
             follow.stepped(now_s)
             if complete and finding.state is follow.finding.state:
@@ -177,10 +193,13 @@ class EvidenceRecorder:
     def _note_kept(self, follow: Follow) -> None:
         with self._lock:
             follow.kept = True
-            self._kept[follow.finding.id] = None
-            while len(self._kept) > 16 * MOST_FOLLOWED:
-                del self._kept[next(iter(self._kept))]
+            self._note_names([follow.finding.id])
             self._failed.pop(follow.finding.node_name, None)
+
+    def _note_names(self, names: Iterable[str]) -> None:
+        self._kept |= dict.fromkeys(names)
+        while len(self._kept) > 16 * MOST_FOLLOWED:
+            del self._kept[next(iter(self._kept))]
 
     def _fail(self, finding: Finding, now_s: float, why: str) -> None:
         node = finding.node_name
@@ -195,11 +214,12 @@ class EvidenceRecorder:
                 del self._failed[name]
 
     def _resume(self, now_s: float) -> None:
-        """Follow what has ended and was left unfinished, by an analyzer that is gone.
+        """Follow what was left unfinished by an analyzer that is gone.
 
-        Open findings come as updates, from what was saved of their nodes.
+        Open findings come as updates, from what was saved of their nodes.  One that does not has
+        ended meanwhile.
         """
-        if now_s < self._resume_s or not self._shards:
+        if now_s < self._resume_s or not (self._shards or self._leads):
             return
         self._resume_s = now_s + RESUME_SECONDS
         try:
@@ -207,19 +227,31 @@ class EvidenceRecorder:
         except OUTAGE as error:
             log.debug("unfinished evidence is not known: %s", error)
             return
-        for row in rows.values():
-            finding = _finding(row)
-            if finding is None or finding.state is State.OPEN:
-                continue
-            if shard(finding.node_name) in self._shards:
-                with self._lock:
+        found = [each for each in map(_finding, rows.values()) if each is not None]
+        owned = [each for each in found if self._owns(each)]
+        with self._lock:
+            self._note_names(rows)
+            self._unclaimed = {
+                each.id: self._unclaimed.get(each.id, now_s)
+                for each in owned
+                if each.state is State.OPEN and self._follows.get(each.id) is None
+            }
+            for finding in owned:
+                if finding.state is not State.OPEN:
                     self._follows.resume(finding, now_s)
+                elif now_s - self._unclaimed.get(finding.id, now_s) >= UNCLAIMED_SECONDS:
+                    self._follows.resume(replace(finding, state=State.RESOLVED), now_s)
+
+    def _owns(self, finding: Finding) -> bool:
+        if is_cross_node(finding):
+            return self._leads
+        return shard(finding.node_name) in self._shards
 
 
 class NoEvidence:
     """The recorder of an analyzer that keeps no samples."""
 
-    def watch(self, shards: Iterable[int]) -> None:
+    def watch(self, shards: Iterable[int], *, leads: bool = False) -> None:
         """Do nothing."""
 
     def referenced(self, update: FindingUpdate) -> FindingUpdate:

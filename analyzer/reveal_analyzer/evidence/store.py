@@ -7,12 +7,12 @@ redis-py raises, where nothing can be kept.  A Redis that is nearly full is left
 from __future__ import annotations
 
 import json
-import os
 import re
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
+from uuid import uuid4
 
 import redis
 
@@ -23,6 +23,8 @@ MOST_FINDINGS = 500
 FULLEST = 0.8  # of the memory of Redis: the rest is for the stream, which must not lose slices
 _NAME = re.compile(r"[a-z0-9-]{1,128}\Z")
 _SUFFIX, _UNFINISHED = ".rvl", ".unfinished"
+_TEMPORARY = ".new"
+_ABANDONED_SECONDS = 600.0  # since a temporary file was written, by an analyzer that was killed
 
 
 class EvidenceStore(Protocol):
@@ -162,7 +164,8 @@ class FolderEvidence:
 
     def _write(self, name: str, data: bytes) -> None:
         """Write a file as a whole: a reader sees the earlier one or this."""
-        temporary = self._folder / f".{name}.{os.getpid()}"
+        # no process id: it is 1 in every container that shares the folder
+        temporary = self._folder / f".{name}.{uuid4().hex}{_TEMPORARY}"
         try:
             temporary.write_bytes(data)
             temporary.replace(self._folder / name)
@@ -178,6 +181,9 @@ class FolderEvidence:
             if index < excess or modified_s < oldest:
                 file.unlink(missing_ok=True)
                 file.with_suffix(_UNFINISHED).unlink(missing_ok=True)
+        for file in self._folder.glob(f".*{_TEMPORARY}"):
+            if _modified_s(file) < self._clock() - _ABANDONED_SECONDS:
+                file.unlink(missing_ok=True)
 
 
 def _modified_s(file: Path) -> float:

@@ -31,6 +31,8 @@ class StreamSlices:
     def __init__(self, client: redis.Redis, profile: str) -> None:
         self._client, self._profile = client, profile
         self._tables = ChannelTables(profile)
+        # of nodes without a slice after a time: that time, and the newest entry of their shard then
+        self._silent: dict[str, tuple[int, bytes]] = {}
 
     def since(self, node: str, since_ns: int) -> list[Slice]:
         """Return the slices of a node that begin after ``since_ns``, in the order of time.
@@ -51,20 +53,29 @@ class StreamSlices:
                 return
 
     def _data_since(self, node: str, since_ns: int) -> Iterator[bytes]:
-        """Yield the messages of the node from the newest on, until an earlier one."""
-        name = node.encode()
-        for fields in self._newest_first(samples_key(self._profile, shard(node))):
+        """Yield the messages of the node from the newest on, until an earlier one.
+
+        Entries without any of a silent node are not read again.
+        """
+        name, newest, is_silent = node.encode(), b"", True
+        known_ns, known = self._silent.pop(node, (since_ns + 1, b""))
+        begin = b"(" + known if known_ns <= since_ns else b"-"
+        for entry, fields in self._newest_first(samples_key(self._profile, shard(node)), begin):
+            newest = newest or entry
             if fields.get(_NODE) != name or _DATA not in fields:
                 continue
             if int(fields.get(_TIME, since_ns + 1)) <= since_ns:
-                return
+                break
+            is_silent = False
             yield fields[_DATA]
+        if is_silent and (newest or begin != b"-"):
+            self._silent[node] = since_ns, newest or known
 
-    def _newest_first(self, key: str) -> Iterator[dict[bytes, bytes]]:
+    def _newest_first(self, key: str, begin: bytes) -> Iterator[tuple[bytes, dict[bytes, bytes]]]:
         end = b"+"
         for _ in range(MOST_ENTRIES // PAGE):
-            rows: Any = self._client.xrevrange(key, max=end, count=PAGE)
-            yield from (fields for _, fields in rows)
+            rows: Any = self._client.xrevrange(key, max=end, min=begin, count=PAGE)
+            yield from rows
             if len(rows) < PAGE:
                 return
             end = b"(" + rows[-1][0]

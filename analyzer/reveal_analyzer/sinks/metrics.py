@@ -145,7 +145,7 @@ class KubeSinkMetrics(Collector):
         yield _by_result(
             "reveal_events",
             "Events; repeated: the API had it already; counted: part of a series; limited: too"
-            " many on one object; dropped: rejected by the API",
+            " many on one object; silenced: of a silenced report; dropped: rejected by the API",
             {result: counts.get(f"event {result}", 0) for result in _EVENT_RESULTS},
         )
         yield CounterMetricFamily(

@@ -62,7 +62,7 @@ class CulpritQuery:
     """Which subjects to look for.
 
     ``metrics`` are the metrics that a hypothesis points to; if empty, the default metrics of the
-    subsystem are used.  ``fell`` asks for the subjects that lost instead of those that grew.  In
+    subsystem are used.  ``fell`` asks for the subjects that lost instead of those that grew.
     ``fall_counts`` names those that fell if nobody else explains a fault without a known cause.  In
     ``levels`` the level itself is the fault, whatever it was before.  ``instance`` restricts the
     search to one subject, if it names one.  ``others`` are the culprits of other open cases, none

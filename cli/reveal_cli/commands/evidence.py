@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from reveal_cli.atomic_file import write_atomically
 from reveal_cli.errors import DONE, USAGE, CliError
 from reveal_cli.interrupt import Interrupt
+from reveal_cli.output_paths import check_outputs
 from reveal_contract.names import DEFAULT_PROFILE, REDIS_VARIABLE
 from reveal_contract.redis_address import AddressError
 from reveal_contract.settings import AnalyzerSettings
@@ -37,8 +38,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         help=f"the Redis of the analyzers (default: environment variable {REDIS_VARIABLE})",
     )  # fmt: skip
     parser.add_argument(
-        "--profile", metavar="NAME", default=DEFAULT_PROFILE,
-        help="the profile of the node (default: default)",
+        "--profile", metavar="NAME",
+        help=f"the profile of the node (default: {DEFAULT_PROFILE})",
     )  # fmt: skip
     parser.add_argument(
         "--folder", metavar="DIR", type=Path, help="read the folder of the store Folder instead"
@@ -52,6 +53,7 @@ def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
     from reveal_analyzer.stream.redis_connection import OUTAGE  # noqa: PLC0415
     from reveal_contract.recording import RecordingError  # noqa: PLC0415
 
+    check_outputs({"--output": arguments.output}, [arguments.folder] if arguments.folder else [])
     with interrupt.raising():
         store = _store(arguments)
         try:
@@ -75,14 +77,17 @@ def _store(arguments: argparse.Namespace) -> EvidenceStore:
     from reveal_analyzer.evidence.factory import store_of  # noqa: PLC0415 - redis is an extra
 
     if arguments.folder is not None:
-        if arguments.redis:
-            raise CliError("--redis and --folder exclude each other", USAGE)
+        if arguments.redis or arguments.profile is not None:
+            raise CliError("--folder excludes --redis and --profile", USAGE)
+        if not arguments.folder.is_dir():
+            raise CliError(f"--folder {arguments.folder} is not a directory", USAGE)
         settings = AnalyzerSettings(evidence_store="folder", evidence_folder=str(arguments.folder))
         return store_of(settings)
     url = arguments.redis or os.environ.get(REDIS_VARIABLE, "")
     if not url:
         raise CliError(f"give --redis URL, {REDIS_VARIABLE} or --folder DIR", USAGE)
     try:
-        return store_of(AnalyzerSettings(redis_url=url, profile=arguments.profile))
+        profile = arguments.profile or DEFAULT_PROFILE
+        return store_of(AnalyzerSettings(redis_url=url, profile=profile))
     except AddressError as error:
         raise CliError(f"--redis: {error}", USAGE) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from reveal_cli.atomic_file import write_atomically
@@ -56,4 +57,6 @@ def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
 
         rows = RecordingRows(recording, arguments.metric)
         write_atomically(output, csv_lines(rows) if output.suffix == _CSV else parquet_parts(rows))
+        for line in rows.warnings:
+            print(f"reveal: {line}", file=sys.stderr)
     return DONE

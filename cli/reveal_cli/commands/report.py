@@ -11,8 +11,10 @@ from reveal_cli.errors import USAGE, CliError
 from reveal_cli.interrupt import Interrupt
 from reveal_cli.options import add_judging, analyzer_settings
 from reveal_cli.output_paths import check_outputs
-from reveal_cli.scan_directory import REPORT, SCAN_FILES
+from reveal_cli.scan_directory import RECORDING, REPORT, SCAN_FILES
 from reveal_cli.summary_text import exit_code
+
+_JUDGING_DEFAULTS = {"mode": "online", "sensitivity": "Low", "warmup": 60.0}
 
 if TYPE_CHECKING:
     from reveal_cli.page_data.finding_parts import Judged
@@ -44,6 +46,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
     """Judge the input and write the page."""
+    if arguments.input.is_dir():
+        _refuse_judging(arguments)
     check_outputs({"--output": arguments.output}, [*_read(arguments.input), *arguments.hypotheses])
     with interrupt.raising():
         from reveal_cli.report_file import (  # noqa: PLC0415 - heavy, and needs an extra
@@ -52,12 +56,28 @@ def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
         )
 
         if arguments.input.is_dir():
-            judged = write_scan_report(arguments.input, arguments.output)
+            files = analyzer_settings(arguments).hypotheses
+            judged = write_scan_report(arguments.input, arguments.output, files)
         else:
             judged = _judged(arguments)
             write_report(judged, arguments.output)
     print(f"reveal: {arguments.output} is written", file=sys.stderr)
     return exit_code([*judged.findings, *judged.hints], arguments.fail_on)
+
+
+def _refuse_judging(arguments: argparse.Namespace) -> None:
+    """Raise ``CliError`` for flags that would judge what a scan has judged."""
+    given = [
+        f"--{name}"
+        for name, default in _JUDGING_DEFAULTS.items()
+        if getattr(arguments, name) != default
+    ]
+    if given:
+        raise CliError(
+            f"{' and '.join(given)} cannot change what a scan has judged: name"
+            f" {arguments.input / RECORDING} to judge its recording again",
+            USAGE,
+        )
 
 
 def _read(path: Path) -> list[Path]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from reveal_cli.atomic_file import write_atomically
@@ -72,6 +73,8 @@ def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
             raise CliError(f"--origin {origin_ns} is after the recording begins ({began})", USAGE)
         packets = traced.timeline.packets(traced.first_ns, origin_ns)
         write_atomically(arguments.output, packets)
+        for line in traced.warnings:
+            print(f"reveal: {line}", file=sys.stderr)
     return DONE
 
 

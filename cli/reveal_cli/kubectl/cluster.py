@@ -144,7 +144,7 @@ def sentence(error: ApiError, server: str, verb: str, role: str) -> str:
     if error.status == FORBIDDEN:
         return (
             f"you may not {verb} AnomalyReports on {server}: ask its administrator for a"
-            f" ClusterRoleBinding to the ClusterRole {role}"
+            f" ClusterRoleBinding to the ClusterRole {role}, or RELEASE-{role}"
         )
     if error.status == NOT_FOUND:
         return f"the cluster {server} has no AnomalyReports: Reveal is not installed there"

@@ -51,9 +51,9 @@ def _multiples(part: FindingPart, start_ns: int) -> Markup:
     first, last = part.window
     axis = element(
         "p",
-        element("span", clock(start_ns + round(first * 1e9))),
-        element("span", "finding from ", clock(part.finding.first_observed_ns)),
-        element("span", clock(start_ns + round(last * 1e9))),
+        element("span", clock(start_ns + round(first * 1e9), start_ns)),
+        element("span", "finding from ", clock(part.finding.first_observed_ns, start_ns)),
+        element("span", clock(start_ns + round(last * 1e9), start_ns)),
         class_="axis",
     )
     return element(

@@ -65,9 +65,15 @@
     return `${Number(number.toPrecision(3))}${step[1]}`;
   }
 
-  /** @param {number} seconds since the start of the page @returns {string} time of day in UTC */
+  const FIRST_DAY = new Date(data.startMs).toISOString().slice(0, 10);
+
+  /**
+   * Write a time of day in UTC, with its day unless the page begins on it.
+   * @param {number} seconds since the start of the page @returns {string}
+   */
   function clock(seconds) {
-    return new Date(data.startMs + seconds * 1000).toISOString().slice(11, 19);
+    const moment = new Date(data.startMs + seconds * 1000).toISOString();
+    return moment.startsWith(FIRST_DAY) ? moment.slice(11, 19) : moment.slice(5, 19).replace("T", " ");
   }
 
   /** @param {string} base64 @returns {Uint8Array} */

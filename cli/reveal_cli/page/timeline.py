@@ -80,7 +80,7 @@ def _bar(index: int, part: FindingPart, frame: charts.Frame, start_ns: int) -> M
     first, last = part.span
     last = max(last, first + _LEAST_WIDTH * (frame.last - frame.first))
     severity = finding.severity.value
-    begin = time_text(start_ns + round(first * 1e9))
+    begin = time_text(start_ns + round(first * 1e9), start_ns)
     text = f"{severity}, {begin}: {claim_text(finding)}"
     bar = charts.span_rect(frame, (first, last), f"bar {severity.lower()}")
     title = element("title", text)
@@ -102,7 +102,9 @@ def _gaps(frame: charts.Frame, data: PageData) -> list[Markup]:
 
 def _axis(data: PageData) -> Markup:
     moments = [data.start_ns + round(data.seconds * part / 4 * 1e9) for part in range(5)]
-    return element("p", [element("span", clock(moment)) for moment in moments], class_="axis")
+    return element(
+        "p", [element("span", clock(moment, data.start_ns)) for moment in moments], class_="axis"
+    )
 
 
 def _span_controls(data: PageData) -> Markup:
@@ -142,7 +144,10 @@ def _ranking(data: PageData) -> Markup:
     rows: Sequence[RankedRow] = data.findings[0].ranking if data.findings else ()
     first, last = (data.start_ns + round(each * 1e9) for each in _worst_span(data))
     caption: Child = fragment(
-        "Metrics that left their baseline most from ", clock(first), " to ", clock(last)
+        "Metrics that left their baseline most from ",
+        clock(first, data.start_ns),
+        " to ",
+        clock(last, data.start_ns),
     )
     cells = [
         [name(row.label), row.subsystem, f"{row.score:.1f}", row.value, row.baseline]
@@ -166,9 +171,12 @@ def _tick_list(ticks: Sequence[Tick], start_ns: int) -> Markup | None:
 def _listed(ticks: Sequence[Tick], start_ns: int) -> Iterator[Markup]:
     for tick in ticks:
         yield element(
-            "li", clock(start_ns + round(tick.time * 1e9)), f" {tick.kind}: ", name(tick.text)
+            "li",
+            clock(start_ns + round(tick.time * 1e9), start_ns),
+            f" {tick.kind}: ",
+            name(tick.text),
         )
 
 
 def _when(tick: Tick, start_ns: int) -> str:
-    return time_text(start_ns + round(tick.time * 1e9))
+    return time_text(start_ns + round(tick.time * 1e9), start_ns)

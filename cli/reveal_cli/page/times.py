@@ -8,9 +8,9 @@ from reveal_cli.page.markup import Markup, element
 from reveal_contract.finding import rfc3339
 
 
-def clock(ns: int) -> Markup:
-    """Return a time of day, with the whole time for programs."""
-    return element("time", time_text(ns), datetime=rfc3339(ns))
+def clock(ns: int, start_ns: int) -> Markup:
+    """Return ``time_text``, with the whole time for programs."""
+    return element("time", time_text(ns, start_ns), datetime=rfc3339(ns))
 
 
 def day_and_clock(ns: int) -> Markup:
@@ -18,9 +18,11 @@ def day_and_clock(ns: int) -> Markup:
     return element("time", f"{_moment(ns):%Y-%m-%d %H:%M:%S}", datetime=rfc3339(ns))
 
 
-def time_text(ns: int) -> str:
-    """Return a time of day."""
-    return f"{_moment(ns):%H:%M:%S}"
+def time_text(ns: int, start_ns: int) -> str:
+    """Return a time of day, with its day unless the page begins on it."""
+    moment = _moment(ns)
+    is_first_day = moment.date() == _moment(start_ns).date()
+    return f"{moment:%H:%M:%S}" if is_first_day else f"{moment:%m-%d %H:%M:%S}"
 
 
 def _moment(ns: int) -> datetime:

@@ -40,7 +40,7 @@ def findings_list(data: PageData) -> Markup | None:
     several = len(data.nodes) > 1
     columns = ["Claim", *(["Node"] if several else []), "Begin", "Lasted", "Subsystem", "Severity",
                "State", "Cost"]  # fmt: skip
-    rows = [_row(index, part, several) for index, part in enumerate(data.findings)]
+    rows = [_row(index, part, data) for index, part in enumerate(data.findings)]
     return table("Findings, the worst first", columns, rows)
 
 
@@ -87,15 +87,15 @@ def _seconds(finding: Finding) -> float:
     return max(1.0, (finding.last_observed_ns - finding.first_observed_ns) / 1e9)
 
 
-def _row(index: int, part: FindingPart, several: bool) -> list[Child]:
+def _row(index: int, part: FindingPart, data: PageData) -> list[Child]:
     finding = part.finding
     claim = name(claim_text(finding))
     link = element("a", claim, href=f"#{anchor(index)}") if part.panels else claim
     severity = finding.severity.value
     return [
         link,
-        *([name(finding.node_name)] if several else []),
-        clock(finding.first_observed_ns),
+        *([name(finding.node_name)] if len(data.nodes) > 1 else []),
+        clock(finding.first_observed_ns, data.start_ns),
         format_duration(_seconds(finding)),
         finding.subsystem.value,
         element("span", severity, class_=f"badge {severity.lower()}"),

@@ -24,6 +24,7 @@ def page_data(judged: Judged) -> PageData:
     if not history.nodes:
         raise CliError(f"{judged.path} holds no slices: nothing to report")
     several = len(history.nodes) > 1
+    drawn, left_out = ticks(history)
     tables = {name: _node_table(node, several) for name, node in history.nodes.items()}
     return PageData(
         title=judged.title,
@@ -34,12 +35,12 @@ def page_data(judged: Judged) -> PageData:
         hints=judged.hints,
         coverage=judged.coverage,
         steps=_step_curves(history),
-        ticks=ticks(history),
+        ticks=drawn,
         gaps=_gaps(history),
         brush=brush_data([*tables.values()], history.start_ns, history.end_ns),
         facts={facts.node: facts for facts, _ in history.facts},
         missing=missing_sources(history.collector),
-        limits=[*judged.notes, *_limits(judged, history)],
+        limits=[*judged.notes, *_limits(judged, history, left_out)],
     )
 
 
@@ -79,7 +80,7 @@ def _gaps(history: History) -> list[tuple[float, float]]:
     ]
 
 
-def _limits(judged: Judged, history: History) -> Iterator[str]:
+def _limits(judged: Judged, history: History, ticks_left_out: int) -> Iterator[str]:
     """Yield sentences on what could not be read or was left out."""
     unanswered = judged.coverage.unanswered or unanswered_sources(history.collector)
     yield from limit_lines(replace(judged.coverage, missing_sources=0, unanswered=unanswered))
@@ -90,6 +91,8 @@ def _limits(judged: Judged, history: History) -> Iterator[str]:
     steps = {node.step for node in history.nodes.values() if node.step > 1}
     if steps:
         yield f"The recording is long: rankings and lost time use one of {max(steps)} seconds."
+    if ticks_left_out:
+        yield f"{ticks_left_out} more starts of subjects are not drawn."
     lines = [line for node in history.nodes.values() for line in node.without_steps]
     yield from (f"{line}." for line in lines[:_MOST_CURVES])
     if len(judged.findings) > MOST_DETAILED:

@@ -125,8 +125,12 @@ class FindingParts:
 
     def _read(self, path: Path) -> dict[SampleRequest, SampleSeries]:
         """Return the samples of all charts; those of computed metrics are of seconds."""
-        requests = dict.fromkeys(r for of_finding in self._requests.values() for r in of_finding)
-        found = read_samples(Slices(path), requests)
+        edges_ns: dict[SampleRequest, list[int]] = {}
+        for finding in self._detailed_findings:
+            for request in self._requests[finding.id]:
+                edges_ns.setdefault(request, []).extend(_span_ns(finding))
+        steps = {name: node.step for name, node in self._history.nodes.items()}
+        found = read_samples(Slices(path), edges_ns, steps)
         for request, series in found.items():
             if not series.values.size:
                 series.fill(*self._computed(request))
@@ -147,7 +151,7 @@ class FindingParts:
             series, metric = self._samples[request], known_metric(request.metric)
             lines = window_lines(
                 series.times_ns, series.values, _span_ns(finding), window_ns,
-                self._history.start_ns,
+                self._history.start_ns, series.apart_s,
             )  # fmt: skip
             if metric is not None and lines:
                 yield Panel(

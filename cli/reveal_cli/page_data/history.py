@@ -103,11 +103,12 @@ class History:
 
     @property
     def start_ns(self) -> int:
-        return min(node.starts_ns[0] for node in self.nodes.values())
+        # not the first one: a clock may have been set back
+        return min(min(node.starts_ns) for node in self.nodes.values())
 
     @property
     def end_ns(self) -> int:
-        return max(node.starts_ns[-1] for node in self.nodes.values()) + NS_PER_SECOND
+        return max(max(node.starts_ns) for node in self.nodes.values()) + NS_PER_SECOND
 
 
 def read_history(slices: Slices, count: int) -> History:
@@ -126,8 +127,11 @@ def _has_collector(note: Mapping[str, Any]) -> bool:
     return isinstance(note.get("collector"), dict)
 
 
-def ticks(history: History) -> list[Tick]:
-    """Return changes of the configuration, and subjects that came, in their order."""
+def ticks(history: History) -> tuple[list[Tick], int]:
+    """Return changes of the configuration and subjects that came, in their order.
+
+    At most ``MOST_TICKS`` are returned, changes first, and the number of those left out.
+    """
     start, several = history.start_ns, len(history.nodes) > 1
     found = [
         Tick((time_ns - start) / 1e9, "subject", f"{_where(node.name, several)}{name} began")
@@ -140,7 +144,9 @@ def ticks(history: History) -> list[Tick]:
             if changed := _changed(before, after):
                 text = f"{_where(node, several)}{changed}"
                 found.append(Tick(max(0.0, (time_ns - start) / 1e9), "configuration", text))
-    return sorted(found, key=lambda tick: tick.time)[:MOST_TICKS]
+    found.sort(key=lambda tick: (tick.kind != "configuration", tick.time))
+    chosen = sorted(found[:MOST_TICKS], key=lambda tick: tick.time)
+    return chosen, len(found) - len(chosen)
 
 
 def _where(node: str, several: bool) -> str:

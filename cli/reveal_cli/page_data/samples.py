@@ -1,8 +1,8 @@
-"""Samples of some channels over a whole recording, as finely as they were read."""
+"""Samples of some channels over a recording, as finely as they were read near findings."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
@@ -14,6 +14,7 @@ from reveal_analyzer.derive.columns import LARGEST
 from reveal_cli.page_data.model import Points
 from reveal_contract.channels import ChannelTable
 from reveal_contract.metric import Kind
+from reveal_contract.time_units import NS_PER_SECOND
 from reveal_contract.wire import Message
 
 _FINE_NS = 60 * 10**9  # around the onset and the end of a finding, all samples are kept
@@ -31,21 +32,30 @@ class SampleRequest(NamedTuple):
 
 @dataclass
 class SampleSeries:
-    """The samples of one request: their times in ns, and their values in base units."""
+    """The samples of one request: their times in ns, and their values in base units.
+
+    All are kept within a minute of ``edges_ns``, and one of ``step`` seconds elsewhere.
+    """
 
     request: SampleRequest
+    edges_ns: Sequence[int] = ()
+    step: int = 1
     period_ns: int = 0
+    _pushed: int = 0
     _times: list[Indices] = field(default_factory=list)
     _values: list[Floats] = field(default_factory=list)
     _where: dict[bytes, tuple[bool, Indices, Floats, bool]] = field(default_factory=dict)
 
     def fill(self, times_ns: Indices, values: Floats) -> None:
-        """Take a value for each second, for a metric that is computed from others."""
-        self.period_ns = 1_000_000_000
+        """Take a value for each ``step`` seconds, for a metric that is computed from others."""
+        self.period_ns = self.step * NS_PER_SECOND
         self._times, self._values = [times_ns], [values]
 
     def push(self, message: Message, table: ChannelTable) -> None:
         """Add the samples of a slice, if the table has the metric."""
+        self._pushed += 1
+        if (self._pushed - 1) % self.step and not self._is_near_edge(message.start_ns):
+            return
         if table.key not in self._where:
             self._where[table.key] = self._locate(table)
         fast, indices, scale, counter = self._where[table.key]
@@ -56,7 +66,7 @@ class SampleSeries:
             period_ns = message.tick_us * 1000
         else:
             raw, missing = message.slow[None, indices], message.slow_missing[None, indices]
-            period_ns = 1_000_000_000
+            period_ns = NS_PER_SECOND
         self.period_ns = period_ns
         values = np.where(missing, np.nan, raw * scale)
         if counter:
@@ -71,6 +81,14 @@ class SampleSeries:
     @property
     def values(self) -> Floats:
         return np.concatenate(self._values) if self._values else np.zeros(0)
+
+    @property
+    def apart_s(self) -> float:
+        """Time between two samples from which some are missing."""
+        return 2.5 * self.step
+
+    def _is_near_edge(self, time_ns: int) -> bool:
+        return any(abs(time_ns - edge) <= _FINE_NS + NS_PER_SECOND for edge in self.edges_ns)
 
     def _locate(self, table: ChannelTable) -> tuple[bool, Indices, Floats, bool]:
         for fast, channels in ((True, table.fast), (False, table.slow)):
@@ -97,10 +115,19 @@ class SampleSeries:
 
 
 def read_samples(
-    slices: Iterable[tuple[Message, ChannelTable]], requests: Iterable[SampleRequest]
+    slices: Iterable[tuple[Message, ChannelTable]],
+    requests: Mapping[SampleRequest, Sequence[int]],
+    steps: Mapping[str, int],
 ) -> dict[SampleRequest, SampleSeries]:
-    """Return the samples of all requests, in one pass."""
-    series = {request: SampleSeries(request) for request in requests}
+    """Return the samples of all requests, in one pass.
+
+    All samples are kept near the times of a request, and one of so many seconds of its node
+    (``steps``) elsewhere: a long recording has more than fit into memory.
+    """
+    series = {
+        request: SampleSeries(request, edges, steps[request.node])
+        for request, edges in requests.items()
+    }
     for message, table in slices if series else ():
         for request, each in series.items():
             if request.node == message.node:
@@ -127,8 +154,12 @@ def window_lines(
     edges_ns: tuple[int, int],
     window_ns: tuple[int, int],
     start_ns: int,
+    apart_s: float = 2.5,
 ) -> list[Points]:
-    """Return the samples of a window: all within a minute of an edge, and means of seconds."""
+    """Return the samples of a window: all within a minute of an edge, and means of seconds.
+
+    They are one line where they are less than ``apart_s`` apart.
+    """
     inside = (times_ns >= window_ns[0]) & (times_ns < window_ns[1])
     times, chosen = times_ns[inside], values[inside]
     fine = np.zeros(len(times), bool)
@@ -136,7 +167,7 @@ def window_lines(
         fine |= np.abs(times - edge) <= _FINE_NS
     rows = [*zip(times[fine].tolist(), chosen[fine].tolist(), strict=True)]
     rows += _seconds(times[~fine], chosen[~fine])
-    return _lines(sorted(rows), start_ns)
+    return _lines(sorted(rows), start_ns, apart_s)
 
 
 def _seconds(times: Indices, values: Floats) -> list[tuple[int, float]]:
@@ -148,9 +179,9 @@ def _seconds(times: Indices, values: Floats) -> list[tuple[int, float]]:
     return [(int(s) * 10**9 + 5 * 10**8, float(m)) for s, m in zip(seconds, means, strict=True)]
 
 
-def _lines(rows: Sequence[tuple[int, float]], start_ns: int) -> list[Points]:
-    """Return lines without the unknown values, apart where two seconds or more are missing."""
+def _lines(rows: Sequence[tuple[int, float]], start_ns: int, apart_s: float) -> list[Points]:
+    """Return lines without the unknown values."""
     known = [((time - start_ns) / 1e9, value) for time, value in rows if not np.isnan(value)]
-    breaks = [i + 1 for i, (a, b) in enumerate(pairwise(known)) if b[0] - a[0] > 2.5]
+    breaks = [i + 1 for i, (a, b) in enumerate(pairwise(known)) if b[0] - a[0] > apart_s]
     edges = [0, *breaks, len(known)]
     return [known[first:last] for first, last in pairwise(edges) if last > first]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,16 +29,21 @@ from reveal_contract.wire import Message
 
 STEPS = "steps (length inferred, begin unknown)"
 STEP_TIME = "step time"
+MOST_STEPS = 200_000  # of a job: three hours of steps of 50 ms
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 @dataclass(frozen=True)
 class TracedRecording:
-    """What is drawn of a recording, its first second, and the boot of its first host."""
+    """What is drawn of a recording, its first second, and the boot of its first host.
+
+    ``warnings`` are sentences on what is not drawn.
+    """
 
     timeline: Timeline
     first_ns: int
     boot: bytes
+    warnings: list[str]
 
 
 def read(
@@ -46,7 +52,8 @@ def read(
     """Draw a recording; it is judged unless its findings are ``given``.  Raises ``CliError``."""
     timeline = Timeline()
     steps = StepSlices(timeline)
-    replayed = replay(Slices(path), settings, on_second=steps.add)
+    slices = Slices(path)
+    replayed = replay(slices, settings, on_second=steps.add)
     if not replayed.slices:
         raise CliError(f"{path} holds no slices: nothing to draw")
     for node in replayed.analyzers:
@@ -58,7 +65,8 @@ def read(
     for row in rows:
         draw(timeline, row)
     draw_counters(timeline, path, rows)
-    return TracedRecording(timeline, replayed.first_ns, steps.boot)
+    cut = [f"{path} is incomplete; it is drawn up to its end"] if slices.truncated else []
+    return TracedRecording(timeline, replayed.first_ns, steps.boot, cut + steps.warnings)
 
 
 def _overlaps(row: Row, first_ns: int, last_ns: int) -> bool:
@@ -73,6 +81,16 @@ class StepSlices:
         self.boot = b""
         self._timeline = timeline
         self._next_ns: dict[TrackPath, int] = {}  # where the next step begins
+        self._drawn: Counter[TrackPath] = Counter()
+
+    @property
+    def warnings(self) -> list[str]:
+        """A sentence for each job whose steps were too many."""
+        return [
+            f"only the first {MOST_STEPS} steps of {path[-2]} are drawn; its step time is drawn on"
+            for path, drawn in self._drawn.items()
+            if drawn >= MOST_STEPS
+        ]
 
     def add(self, analyzer: NodeAnalyzer, message: Message) -> None:
         """Draw the steps that are complete after one second."""
@@ -86,9 +104,11 @@ class StepSlices:
     def _draw(self, path: TrackPath, step: StepTime, start_ns: int, end_ns: int) -> None:
         length = max(1, round(step.period * NS_PER_SECOND))
         begin = self._next_ns.get(path, start_ns)
-        if begin + length <= start_ns:  # there was no step time for a while
+        # there was no step time for a while, or the clock was set back
+        if begin + length <= start_ns or begin > end_ns:
             begin = start_ns
-        while begin + length <= end_ns:
+        while begin + length <= end_ns and self._drawn[path] < MOST_STEPS:
+            self._drawn[path] += 1
             name = "slow step" if step.slower else "step"
             self._timeline.add(path, Slice(name, begin, begin + length, "inferred"))
             begin += length

@@ -196,7 +196,8 @@ class Report:
         pods = [f"{pod.namespace}/{pod.name}" for pod in finding.pods]
         # the first pod is the most likely cause; the order of the others says little
         named = ",".join([*pods[:1], *sorted(pods[1:])])
-        return finding.state, finding.severity, finding.subsystem, cause, named
+        kept = finding.evidence_ref.name if finding.evidence_ref else ""
+        return finding.state, finding.severity, finding.subsystem, cause, named, kept
 
     @property
     def spec(self) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import pytest
 from reveal_analyzer.evidence.samples import Samples
 from reveal_cli.errors import CliError
 from reveal_cli.evidence_files import MOST_BYTES, MOST_FILES, write_evidence
+from reveal_contract.finding import Severity
 from reveal_contract.recording import RecordingWriter
 from reveal_contract.wire import encode, gauges
 from support.evidence_samples import FIRST_NS, finding, slices
@@ -48,9 +49,12 @@ def test_without_a_finding_or_its_slices_there_is_no_folder(
 
 
 def test_the_number_of_files_is_limited(recording: Path, tmp_path: Path) -> None:
-    many = [finding(390, id=f"cpu-{number}") for number in range(MOST_FILES + 2)]
-    write_evidence(recording, many, tmp_path / "evidence")
-    assert len(list((tmp_path / "evidence").iterdir())) == MOST_FILES
+    many = [finding(390, id=f"cpu-{number}") for number in range(MOST_FILES + 1)]
+    worst = finding(390, id="cpu-worst", severity=Severity.CRITICAL)
+    assert write_evidence(recording, [*many, worst], tmp_path / "evidence") == 2
+    names = {file.stem for file in (tmp_path / "evidence").iterdir()}
+    assert len(names) == MOST_FILES
+    assert "cpu-worst" in names
 
 
 def test_a_folder_that_cannot_be_written_is_an_error(recording: Path, tmp_path: Path) -> None:

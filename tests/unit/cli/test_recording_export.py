@@ -96,3 +96,17 @@ def test_values_are_as_exact_as_bytes_need(tmp_path: Path) -> None:
 def test_a_recording_without_slices_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(CliError, match="nothing to export"):
         written(tmp_path / "r.rvl", [])
+
+
+def test_what_a_table_lacks_is_a_warning(tmp_path: Path) -> None:
+    node = Node()
+    messages = [node.slice() for _ in range(20)]
+    back = [replace(each, start_ns=each.start_ns - 5 * 10**9) for each in messages[10:]]
+    path = tmp_path / "r.rvl"
+    rows = written(path, [(each, TABLE) for each in [*messages[:10], *back]])
+    assert len(lines(rows)) == 15
+    [set_back] = rows.warnings
+    assert "5 s are left out: the clock was set back" in set_back
+    path.write_bytes(path.read_bytes()[:-100])
+    [_, cut] = [lines(RecordingRows(path)), RecordingRows(path).warnings]
+    assert any("is incomplete" in line for line in cut)

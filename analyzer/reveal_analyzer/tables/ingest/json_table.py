@@ -17,12 +17,14 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from reveal_analyzer.tables.ingest.column_names import unique_names
+from reveal_analyzer.tables.ingest.common_times import common_times
 from reveal_analyzer.tables.ingest.layout import MISSING
 from reveal_analyzer.tables.ingest.number_texts import NumberMarks, numbers_if_all
 from reveal_analyzer.tables.ingest.open import TableFileError, open_text, readable_errors
 
 TIME = "time"
 _MOST_BYTES = 256 << 20
+_MOST_CELLS = 50_000_000
 _HOST_LABELS = frozenset(("instance", "host", "hostname", "node", "nodename"))
 # keys of perf stat -j: the columns of perf stat -x,
 _COMMENTS = re.compile(r"\A\ufeff?(?:\s|#[^\n]*\n)*")  # perf stat writes some
@@ -55,6 +57,8 @@ class JsonTable:
         try:
             self.format, series = _recognized(documents)
             self._frame = _wide(series) if series else _rows(documents)
+        except TableFileError:
+            raise
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             raise _unknown(path, documents) from error
         if self._frame is None or self._frame.empty:
@@ -149,12 +153,14 @@ def _datadog(document: Mapping[str, Any]) -> Iterator[Series]:
 
 
 def _influxdb(document: Mapping[str, Any]) -> Iterator[Series]:
-    for result in document["results"]:
-        for each in result.get("series", ()):
-            columns = dict(zip(each["columns"], zip(*each["values"], strict=True), strict=True))
-            times = columns.pop("time")
-            for name, values in columns.items():
-                yield Series(str(name), each.get("tags", {}), times, values)
+    found = [each for result in document["results"] for each in result.get("series", ())]
+    several = len({each.get("name") for each in found}) > 1
+    for each in found:
+        columns = dict(zip(each["columns"], zip(*each["values"], strict=True), strict=True))
+        times = columns.pop("time")
+        measurement = f"{each['name']}." if several else ""
+        for name, values in columns.items():
+            yield Series(f"{measurement}{name}", each.get("tags") or {}, times, values)
 
 
 def _cloudwatch(document: Mapping[str, Any]) -> Iterator[Series]:
@@ -186,11 +192,17 @@ def _columns(points: Sequence[Sequence[Any]]) -> tuple[list[Any], list[Any]]:
 
 def _wide(series: Sequence[Series]) -> pd.DataFrame:
     """Return a table with a column of times, and one for each series."""
+    common = common_times([each.times for each in series])
     columns = {
-        name: dict(zip(each.times, each.values, strict=True))
-        for name, each in zip(_names(series), series, strict=True)
+        name: dict(zip(times, each.values, strict=True))
+        for name, times, each in zip(_names(series), common, series, strict=True)
     }
     times = sorted({time for values in columns.values() for time in values})
+    if len(times) * len(columns) > _MOST_CELLS:
+        raise TableFileError(
+            f"it has {len(columns)} series at {len(times)} times, {_MOST_CELLS // 10**6} million"
+            " values together are the most: ask for a shorter span of time, or fewer series"
+        )
     texts = {name: [values.get(time) for time in times] for name, values in columns.items()}
     return pd.DataFrame({TIME: times, **texts})
 

@@ -43,7 +43,7 @@ from reveal_analyzer.tables.ingest.time_texts import (
     spelled_as_iso,
     times_of,
 )
-from reveal_analyzer.tables.ingest.yearless_times import are_yearless, with_years
+from reveal_analyzer.tables.ingest.yearless_times import are_yearless, order_of, with_years
 from reveal_contract.time_units import NS_PER_SECOND
 
 _UNITS = {
@@ -124,7 +124,7 @@ class TimeColumn:
         if self.unit_ns:
             return numbered_times(values, self.unit_ns)
         if self.since is not None:
-            values = with_years(values, self.since)
+            return times_of(with_years(values, self.since, self.order))
         if self.of_day is None:
             return times_of(values, self.order)
         # a date that was read as a time of its own would show midnight
@@ -340,8 +340,10 @@ def _of_texts(
 ) -> Iterator[TimeColumn | None]:
     """Yield the ways to read a column of texts, if at least half of them are such times."""
     if are_yearless(values):
-        found = TimeColumn(index, zone=UTC, since=request.since)
-        yield found if request.since and _mostly_known(found, values) else None
+        if (since := request.since) is not None:
+            order = order_of(values, since) if request.order is DayOrder.NONE else request.order
+            found = TimeColumn(index, zone=UTC, order=order, since=since)
+            yield found if _mostly_known(found, values) else None
         return
     order = day_order(values)
     if order is DayOrder.IN_DOUBT and request.order is not DayOrder.NONE:

@@ -11,6 +11,8 @@ from datetime import date
 
 import pandas as pd
 
+from reveal_analyzer.tables.ingest.time_texts import DayOrder
+
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH = r"[A-Za-z]{3}"
 _YEARLESS = re.compile(
@@ -42,14 +44,35 @@ def are_yearless(values: pd.Series) -> bool:
     return bool(len(texts)) and bool(texts.str.match(_YEARLESS).mean() >= 0.5)
 
 
-def with_years(values: pd.Series, since: date) -> pd.Series:
+def order_of(values: pd.Series, since: date) -> DayOrder:
+    """Return the order of two numbers for month and day, the same in all rows of a column.
+
+    A number above twelve decides, else the first row: it is of the day that the file names.  The
+    day is first if neither does.
+    """
+    texts = values.dropna().astype(str).unique().tolist()
+    found = [match for text in texts if (match := _YEARLESS.match(text)) and match["first"]]
+    pairs = [(int(each["first"]), int(each["second"])) for each in found if _is_number(each)]
+    if any(first > len(_MONTHS) for first, _ in pairs):
+        return DayOrder.DAY_FIRST
+    is_month_first = any(second > len(_MONTHS) for _, second in pairs)
+    if is_month_first or pairs[:1] == [(since.month, since.day)]:
+        return DayOrder.MONTH_FIRST
+    return DayOrder.DAY_FIRST
+
+
+def with_years(values: pd.Series, since: date, order: DayOrder) -> pd.Series:
     """Return times in ISO 8601, with the year in which each is the next after ``since``."""
-    return values.map(lambda text: _with_year(str(text), since), na_action="ignore")
+    return values.map(lambda text: _with_year(str(text), since, order), na_action="ignore")
 
 
-def _with_year(text: str, since: date) -> str:
+def _is_number(match: re.Match[str]) -> bool:
+    return bool(match["second"].isdecimal())
+
+
+def _with_year(text: str, since: date, order: DayOrder) -> str:
     match = _YEARLESS.match(text)
-    found = _month_and_day(match, since) if match else None
+    found = _month_and_day(match, order) if match else None
     if match is None or found is None:
         return text
     for year in (since.year, since.year + 1):
@@ -59,15 +82,13 @@ def _with_year(text: str, since: date) -> str:
     return text
 
 
-def _month_and_day(match: re.Match[str], since: date) -> tuple[int, int] | None:
-    """Return month and day; of two numbers the month is that of ``since``, else the second."""
+def _month_and_day(match: re.Match[str], order: DayOrder) -> tuple[int, int] | None:
     name = match["month"] or match["second"]
     if name.isalpha():
         number = int(match["day"] or match["first"])
         return (_MONTHS.index(name.lower()) + 1, number) if name.lower() in _MONTHS else None
     first, second = int(match["first"]), int(match["second"])
-    is_month_first = (first, second) == (since.month, since.day) or second > len(_MONTHS)
-    return (first, second) if is_month_first else (second, first)
+    return (first, second) if order is DayOrder.MONTH_FIRST else (second, first)
 
 
 def _day(year: int, month: int, day: int) -> date | None:

@@ -104,3 +104,22 @@ def test_channels_and_subjects_are_bounded() -> None:
     of = finding(victims=names)
     assert len(subject_names(of)) == MOST_SUBJECTS
     assert len(chosen(of, ledger_table(names))) <= MOST_CHANNELS
+
+
+def test_a_formula_over_all_subjects_leaves_room_for_the_ledger() -> None:
+    names = tuple(f"/{number}.service" for number in range(60))
+    stalled = Evidence("cpu.stalled_subjects", "mean", "", "9", "0", "1", "up")
+    table = ledger_table(names[:1])
+    added = [
+        Channel(metric, name, kind)
+        for name in names[1:]
+        for metric, kind in (
+            ("cpu.subject.usage", Kind.COUNTER),
+            ("cpu.subject.tasks", Kind.GAUGE),
+            ("memory.subject.anon", Kind.GAUGE),
+        )
+    ]
+    table = ChannelTable((*table.fast, *added), table.slow)
+    found = chosen(finding(evidence=(stalled,), victims=names[:1]), table)
+    assert len([name for name in found if name[1] in names]) < len(names)
+    assert (ledger.RUN, names[0]) in found

@@ -11,7 +11,14 @@ from reveal_analyzer.evidence.follows import (
     Follow,
     Follows,
 )
-from reveal_contract.finding import FindingChange, FindingKind, FindingUpdate, State
+from reveal_contract.finding import (
+    FindingChange,
+    FindingKind,
+    FindingScope,
+    FindingUpdate,
+    State,
+)
+from reveal_contract.time_units import NS_PER_SECOND
 from support import finding_factory
 from support.finding_factory import changed, opened, resolved
 
@@ -95,8 +102,39 @@ def test_a_finding_is_reported_as_kept_once_and_only_while_it_is_open() -> None:
         assert follow is not None
         follow.kept = True
     follows.update(resolved("cpu-2"), 1.0)
-    assert [finding.id for finding in follows.newly_kept()] == ["cpu-1"]
-    assert follows.newly_kept() == []
+    assert [finding.id for finding in follows.newly_kept(1.0)] == ["cpu-1"]
+    assert follows.newly_kept(1.0) == []
+
+
+def test_a_finding_that_is_kept_late_was_observed_until_then() -> None:
+    follows = Follows()
+    follows.update(opened(), 100.0)
+    follow = due(follows, 104.0)
+    follow.kept = True
+    [kept] = follows.newly_kept(400.0)
+    assert kept.last_observed_ns == follow.finding.last_observed_ns + 300 * NS_PER_SECOND
+
+
+def test_a_finding_without_samples_is_due_before_others() -> None:
+    follows = Follows()
+    follows.update(opened("cpu-1"), 0.0)
+    due(follows, 10.0).kept = True
+    follows.update(opened("cpu-2"), 5.0)
+    assert due(follows, 10.0).finding.id == "cpu-2"
+
+
+def test_findings_across_nodes_are_those_of_who_compares_them() -> None:
+    follows = Follows()
+    follows.update(opened("cpu-1", node_name="a", scope=FindingScope.CROSS_NODE), 0.0)
+    follows.update(opened("cpu-2", node_name="a"), 0.0)
+    follows.lose("a", 5.0)
+    follows.forget("a")
+    across = follows.get("cpu-1")
+    assert across is not None
+    assert across.finding.state is State.OPEN
+    assert follows.get("cpu-2") is None
+    follows.forget_cross_node()
+    assert follows.get("cpu-1") is None
 
 
 def test_what_another_analyzer_left_is_resumed_unless_it_is_followed() -> None:
@@ -104,4 +142,4 @@ def test_what_another_analyzer_left_is_resumed_unless_it_is_followed() -> None:
     follows.resume(resolved("cpu-1").finding, 0.0)
     follows.resume(resolved("cpu-1").finding, 50.0)
     assert due(follows, 0.0).complete_s == 60.0
-    assert follows.newly_kept() == []
+    assert follows.newly_kept(50.0) == []

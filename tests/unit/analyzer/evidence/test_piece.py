@@ -40,10 +40,10 @@ def test_a_finding_that_lasts_is_kept_from_its_onset_to_its_end() -> None:
     follow(work, source, 108, 300, finding(100))
     source.now = 310
     over = finding(100, end=300)
-    assert not work.step(over, whole=False, late=False)
+    assert not work.step(over, whole=False, late=False).complete
     assert restore_record(Finding, store.left[over.id]["finding"]) == over
     source.now = 370
-    assert work.step(over, whole=False, late=False)
+    assert work.step(over, whole=False, late=False) == (True, True)
     found = ticks(store)
     assert set(found) == set(range(40, 361))
     assert {second for second, count in found.items() if count == 1} == set(range(161, 240))
@@ -54,14 +54,14 @@ def test_a_node_that_stopped_sending_completes_with_what_there_is() -> None:
     source = ListedSlices(slices(120), now=120)
     work, store = writer(source)
     over = finding(100, end=119)
-    assert not work.step(over, whole=True, late=False)
-    assert work.step(over, whole=False, late=True)
+    assert not work.step(over, whole=True, late=False).complete
+    assert work.step(over, whole=False, late=True).complete
     assert max(ticks(store)) == 119
 
 
 def test_nothing_is_written_where_nothing_was_sent() -> None:
     work, store = writer(ListedSlices([]))
-    assert not work.step(finding(100), whole=True, late=False)
+    assert work.step(finding(100), whole=True, late=False) == (False, False)
     assert store.kept == {}
 
 

@@ -11,8 +11,13 @@ import redis
 
 from reveal_analyzer.evidence.follows import MOST_FOLLOWED, STEP_S
 from reveal_analyzer.evidence.piece import EvidenceWriter
-from reveal_analyzer.evidence.recorder import RESUME_SECONDS, EvidenceRecorder
-from reveal_contract.finding import EvidenceRef, FindingChange, FindingUpdate
+from reveal_analyzer.evidence.recorder import (
+    BEHIND_SECONDS,
+    RESUME_SECONDS,
+    UNCLAIMED_SECONDS,
+    EvidenceRecorder,
+)
+from reveal_contract.finding import EvidenceRef, FindingChange, FindingScope, FindingUpdate
 from reveal_contract.names import shard
 from support.evidence_samples import ListedSlices, MemoryStore, finding, slices
 from support.fake_clock import FakeClock
@@ -126,6 +131,83 @@ def test_what_another_analyzer_left_unfinished_is_completed_by_the_owner_of_the_
     second.recorder.watch([shard("n1")])
     second.run(int(RESUME_SECONDS) + 70)
     assert store.left == {}
+
+
+def test_an_open_finding_that_nobody_observes_is_completed() -> None:
+    """The analyzer before ended between the end of the finding and its next step."""
+    store = MemoryStore()
+    first = Bench(store)
+    first.open()
+    first.run(6)
+    second = Bench(store)
+    second.source.now = 115
+    second.recorder.watch([shard("n1")])
+    second.run(int(UNCLAIMED_SECONDS))
+    assert set(store.left) == {NAME}  # it may still come, with what was saved of the node
+    second.run(int(RESUME_SECONDS) + 70)
+    assert store.left == {}
+
+
+def test_an_open_finding_that_is_observed_again_goes_on() -> None:
+    store = MemoryStore()
+    first = Bench(store)
+    first.open()
+    first.run(6)
+    second = Bench(store)
+    second.source.now = 115
+    second.recorder.watch([shard("n1")])
+    second.write(FindingChange.CHANGED)
+    second.run(int(UNCLAIMED_SECONDS + RESUME_SECONDS) + 70)
+    assert set(store.left) == {NAME}
+
+
+def test_a_restarted_analyzer_refers_to_what_the_one_before_kept() -> None:
+    store = MemoryStore()
+    first = Bench(store)
+    first.open()
+    first.run(6)
+    second = Bench(store)
+    second.recorder.watch([shard("n1")])
+    second.run(1)
+    update = FindingUpdate(FindingChange.RESOLVED, finding(100, end=110))
+    assert second.recorder.referenced(update).finding.evidence_ref == EvidenceRef("Redis", NAME)
+
+
+def test_findings_across_nodes_are_left_to_the_next_leader() -> None:
+    store = MemoryStore()
+    former, leader = Bench(store), Bench(store)
+    former.recorder.watch([], leads=True)
+    former.open(scope=FindingScope.CROSS_NODE)
+    former.run(6)
+    former.recorder.watch([shard("n1")])
+    leader.recorder.watch([], leads=True)
+    leader.write(FindingChange.CHANGED, scope=FindingScope.CROSS_NODE)
+    leader.write(FindingChange.RESOLVED, end=110, scope=FindingScope.CROSS_NODE)
+    leader.run(100)
+    assert store.left == {}
+    former.run(100)
+    assert store.left == {}
+
+
+def test_a_finding_without_samples_has_no_reference() -> None:
+    bench = Bench()
+    bench.source.slices = []
+    bench.open()
+    bench.run(30)
+    assert bench.recorder.newly_kept() == []
+    update = FindingUpdate(FindingChange.CHANGED, finding(100))
+    assert bench.recorder.referenced(update) == update
+
+
+def test_a_late_step_is_a_degradation() -> None:
+    bench = Bench()
+    bench.open()
+    bench.run(4)
+    bench.clock.now += STEP_S + BEHIND_SECONDS
+    bench.source.now += 108
+    bench.run(1)
+    [lost] = bench.recorder.degradations()
+    assert "earlier" in lost.message
 
 
 def test_a_node_that_another_analyzer_reads_is_left_to_it() -> None:

@@ -69,6 +69,36 @@ def test_a_full_disk_keeps_the_earlier_recording(
     assert names(tmp_path) == {"cpu-1.rvl"}
 
 
+def test_analyzers_of_the_same_process_id_write_different_temporary_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In containers that share the folder each is process 1."""
+    written: list[Path] = []
+    write_bytes = Path.write_bytes
+
+    def listed(path: Path, data: bytes) -> int:
+        written.append(path)
+        return write_bytes(path, data)
+
+    monkeypatch.setattr(Path, "write_bytes", listed)
+    for _ in range(2):
+        FolderEvidence(tmp_path, 600).put("cpu-1", b"", None)
+    assert len(set(written)) == 2
+
+
+def test_a_file_of_an_analyzer_that_was_killed_is_deleted_later(tmp_path: Path) -> None:
+    clock = FakeClock()
+    left = tmp_path / ".cpu-1.rvl.0.new"
+    left.write_bytes(b"half")
+    os.utime(left, (clock.now, clock.now))
+    store = FolderEvidence(tmp_path, 86_400, clock)
+    store.put("cpu-2", b"", None)
+    assert left.exists()
+    clock.now += 601
+    store.put("cpu-2", b"", None)
+    assert not left.exists()
+
+
 def test_a_row_that_is_no_json_is_empty(tmp_path: Path) -> None:
     (tmp_path / "cpu-1.unfinished").write_bytes(b"[")
     assert FolderEvidence(tmp_path, 600).unfinished() == {"cpu-1": {}}

@@ -45,7 +45,8 @@ def test_a_recording_becomes_a_page_with_its_evidence(
 def test_a_quiet_recording_has_a_page_without_findings(tmp_path: Path) -> None:
     path = recording(tmp_path / "r.rvl", 30)
     assert run("report", path, "-o", tmp_path / "p.html", "--warmup", "10s") == DONE
-    assert "No finding" in (tmp_path / "p.html").read_text()
+    [headline] = ParsedPage((tmp_path / "p.html").read_text()).all("h1")
+    assert headline.text == "No finding"
 
 
 def test_the_files_of_a_scan_become_a_page_of_its_findings(tmp_path: Path) -> None:
@@ -64,14 +65,23 @@ def test_the_flags_of_judging_are_those_of_analyze(
     faulty: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "p.html"
-    assert run("report", faulty, "-o", out, "--warmup", "90s", "--mode", "paper") in {DONE, FOUND}
-    paper = out.read_text()
-    assert run("report", faulty, "-o", out, "--warmup", "1m50s", "--sensitivity", "high") == DONE
+    pages = []
+    for more in ([], ["--mode", "paper"], ["--sensitivity", "high"]):
+        assert run("report", faulty, "-o", out, "--warmup", "90s", *more) in {DONE, FOUND}
+        pages.append(out.read_text())
+    assert len(set(pages)) == len(pages)
+    assert run("report", faulty, "-o", out, "--warmup", "1m50s") == DONE
     assert "10s judged" in out.read_text()
-    assert paper != out.read_text()
     missing = tmp_path / "none.yaml"
     assert run("report", faulty, "-o", out, "--hypotheses", missing) == USAGE
     assert "none.yaml" in capsys.readouterr().err
+
+
+def test_flags_of_judging_are_refused_for_the_files_of_a_scan(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("report", tmp_path, "--sensitivity", "high", "--warmup", "10s") == USAGE
+    assert "--sensitivity and --warmup cannot change" in capsys.readouterr().err
 
 
 def test_an_input_is_never_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

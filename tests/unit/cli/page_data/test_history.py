@@ -45,11 +45,30 @@ def test_a_changed_setting_and_a_subject_that_comes_are_ticks() -> None:
     node.push(newcomer.slice(), newcomer.table)
     before, after = (Facts(node="n1", memory=Memory(thp=thp)) for thp in ("madvise", "always"))
     facts = [(before, start), (before, start + SECOND), (after, start + 9 * SECOND)]
-    found = ticks(History({"n1": node}, facts, {}, False))
+    found, left_out = ticks(History({"n1": node}, facts, {}, False))
+    assert left_out == 0
     assert [(tick.time, tick.kind, tick.text) for tick in found] == [
         (9.0, "configuration", "memory.thp: always, was madvise"),
         (30.0, "subject", "/new began"),
     ]
+
+
+def test_of_many_ticks_the_changes_are_drawn() -> None:
+    node, start = of_node(30), 1_700_000_000 * SECOND
+    node.arrivals = [(start + n * SECOND, f"/{n}") for n in range(module.MOST_TICKS + 5)]
+    before, after = (Facts(node="n1", memory=Memory(thp=thp)) for thp in ("madvise", "always"))
+    facts = [(before, start), (after, start + 10_000 * SECOND)]
+    found, left_out = ticks(History({"n1": node}, facts, {}, False))
+    assert (len(found), left_out) == (module.MOST_TICKS, 6)
+    assert found[-1].kind == "configuration"
+
+
+def test_a_clock_that_was_set_back_leaves_the_extent_whole() -> None:
+    node = of_node(20)
+    first, last = node.starts_ns[0], node.starts_ns[-1]
+    node.starts_ns += [first - 5 * SECOND, first]
+    history = History({"n1": node}, [], {}, False)
+    assert (history.start_ns, history.end_ns) == (first - 5 * SECOND, last + SECOND)
 
 
 def test_the_first_subjects_are_no_news() -> None:

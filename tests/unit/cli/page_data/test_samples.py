@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reveal_cli.page_data.samples import SampleRequest, band_of, read_samples, window_lines
+from reveal_cli.page_data.samples import (
+    SampleRequest,
+    SampleSeries,
+    band_of,
+    read_samples,
+    window_lines,
+)
 from support.synthetic_node import Node
 
 SECOND = 10**9
@@ -14,8 +20,8 @@ SECOND = 10**9
 def samples(metric: str, instance: str, feature: str = "mean", seconds: int = 3) -> np.ndarray:
     node = Node()
     request = SampleRequest("n1", metric, instance, feature)
-    found = read_samples([(node.slice(), node.table) for _ in range(seconds)], [request])
-    return found[request].values
+    slices = [(node.slice(), node.table) for _ in range(seconds)]
+    return read_samples(slices, {request: []}, {"n1": 1})[request].values
 
 
 def test_a_counter_is_a_rate_in_base_units_ten_times_a_second() -> None:
@@ -37,6 +43,29 @@ def test_without_an_instance_all_instances_are_folded(feature: str, cores: float
 
 def test_a_metric_that_is_not_read_has_no_samples() -> None:
     assert samples("gpu.utilization", "0").size == 0
+
+
+def test_far_from_findings_a_long_recording_is_thinned() -> None:
+    node = Node()
+    slices = [(node.slice(), node.table) for _ in range(300)]
+    start = slices[0][0].start_ns
+    request = SampleRequest("n1", "cpu.pressure.some", "", "mean")
+    found = read_samples(slices, {request: [start + 100 * SECOND]}, {"n1": 10})[request]
+    kept = sorted({(each - start) // SECOND for each in found.times_ns.tolist()})
+    assert set(range(40, 160)) <= set(kept)
+    assert [second for second in kept if second > 170] == list(range(180, 300, 10))
+    assert found.apart_s == 25.0
+
+
+def test_a_computed_metric_of_a_long_recording_is_one_line() -> None:
+    request = SampleRequest("n1", "cpu.busy", "", "mean")
+    series = SampleSeries(request, step=4)
+    series.fill(np.arange(0, 400, 4) * SECOND, np.ones(100))
+    assert series.period_ns == 4 * SECOND
+    lines = window_lines(
+        series.times_ns, series.values, (0, 0), (0, 400 * SECOND), 0, series.apart_s
+    )
+    assert [len(line) for line in lines] == [100]
 
 
 def test_the_band_leaves_out_findings() -> None:

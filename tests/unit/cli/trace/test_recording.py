@@ -8,6 +8,7 @@ from uuid import UUID
 import pytest
 
 from reveal_cli.errors import CliError
+from reveal_cli.trace import recording as recording_module
 from reveal_cli.trace.findings import JOBS
 from reveal_cli.trace.recording import STEP_TIME, STEPS, boot_time_ns, read
 from reveal_contract.recording import RecordingWriter
@@ -60,13 +61,41 @@ def test_findings_of_another_time_are_left_out(faulty: Path, tmp_path: Path) -> 
     assert decoded(read(short, SETTINGS, [row]).timeline.packets(START_NS, 0)).slices == []
 
 
-def test_steps_of_a_job_follow_each_other_and_are_as_long_as_it_takes(tmp_path: Path) -> None:
-    path, seconds, job = tmp_path / "job.rvl", 150, Job(0.8, evaluates=0)
-    node = HeartbeatNode({JOB: job}, seconds)
+SECONDS = 150
+
+
+@pytest.fixture(scope="module")
+def working(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A recording of a job with steps of 0.8 s."""
+    path = tmp_path_factory.mktemp("working") / "job.rvl"
+    node = HeartbeatNode({JOB: Job(0.8, evaluates=0)}, SECONDS)
     with RecordingWriter(path) as writer:
         for message in node.slices():
             writer.message(encode(message, gauges(node.table)), node.table)
-    trace = traced(path)
+    return path
+
+
+def test_steps_over_the_limit_are_not_drawn_and_the_step_time_is(
+    working: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recording_module, "MOST_STEPS", 5)
+    found = read(working, SETTINGS)
+    trace = decoded(found.timeline.packets(START_NS, 0))
+    assert len(trace.of("inferred")) == 5
+    assert len(trace.counters[("n1", JOBS, JOB, STEP_TIME)]) > 50
+    assert found.warnings == [
+        f"only the first 5 steps of {JOB} are drawn; its step time is drawn on"
+    ]
+
+
+def test_a_recording_that_is_cut_off_is_drawn_with_a_warning(working: Path, tmp_path: Path) -> None:
+    cut = tmp_path / "cut.rvl"
+    cut.write_bytes(working.read_bytes()[:-100])
+    assert read(cut, SETTINGS).warnings == [f"{cut} is incomplete; it is drawn up to its end"]
+
+
+def test_steps_of_a_job_follow_each_other_and_are_as_long_as_it_takes(working: Path) -> None:
+    trace = traced(working)
     steps = trace.of("inferred")
     assert {each.path for each in steps} == {("n1", JOBS, JOB, STEPS)}
     assert {each.name for each in steps} == {"step"}
@@ -74,7 +103,7 @@ def test_steps_of_a_job_follow_each_other_and_are_as_long_as_it_takes(tmp_path: 
     for step, following in itertools.pairwise(steps):
         assert step.end == following.begin
         assert step.end - step.begin == pytest.approx(0.8 * NS, rel=0.03)
-    assert steps[-1].end <= START_NS + seconds * NS
+    assert steps[-1].end <= START_NS + SECONDS * NS
     values = [value for _, value in trace.counters[("n1", JOBS, JOB, STEP_TIME)]]
     assert values[-1] == pytest.approx(800, rel=0.03)
 

@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+from reveal_analyzer.tables.ingest import json_table
 from reveal_analyzer.tables.ingest.json_table import JsonTable, begins_json
 from reveal_analyzer.tables.ingest.open import TableFileError
 from reveal_analyzer.tables.ingest.reader import ReadOptions, read
@@ -82,3 +83,45 @@ def test_the_answer_of_another_service_is_refused(write: Write) -> None:
     answer = {"MetricDataResults": [{"Id": "m1", "Timestamps": [1, 2], "Values": [3, 4]}]}
     with pytest.raises(TableFileError, match="leave out --format prometheus"):
         read(write(json.dumps(answer)), ReadOptions(format="prometheus"))
+
+
+def exported(host: str, first_ms: int, rows: int = 40) -> str:
+    """Return a line of VictoriaMetrics' export: a target that is scraped every 15 s."""
+    times = [first_ms + 15_000 * n + n % 3 for n in range(rows)]
+    metric = {"__name__": "node_load1", "instance": host}
+    values = [n % 5 for n in range(rows)]
+    return json.dumps({"metric": metric, "values": values, "timestamps": times})
+
+
+@pytest.mark.parametrize("apart_ms", [1_000, 5_000, 7_500, 14_000])
+def test_targets_that_are_scraped_at_other_moments_have_common_times(
+    write: Write, apart_ms: int
+) -> None:
+    first_ms = 1_795_255_200_000
+    data = read(write("\n".join([exported("a", first_ms), exported("b", first_ms + apart_ms)])))
+    assert [node.node for node in data.nodes] == ["a", "b"]
+    assert set(np.diff(data.times_ns).tolist()) == {15 * 10**9}
+    assert all(np.isfinite(node.values).mean() > 0.9 for node in data.nodes)
+
+
+def influxdb(*measurements: str) -> str:
+    series = [
+        {"name": name, "tags": {"host": host}, "columns": ["time", "mean"],
+         "values": [[f"2026-11-21T10:00:{n:02d}Z", n % 7] for n in range(40)]}
+        for name in measurements for host in ("n1", "n2")
+    ]  # fmt: skip
+    return json.dumps({"results": [{"series": series}]})
+
+
+def test_series_of_influxdb_have_their_measurement_where_there_are_several(write: Write) -> None:
+    data = read(write(influxdb("cpu", "mem")))
+    assert [node.names for node in data.nodes] == [("cpu.mean", "mem.mean")] * 2
+    assert [node.names for node in read(write(influxdb("cpu"))).nodes] == [("mean",)] * 2
+
+
+def test_more_values_than_fit_into_memory_are_refused(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(json_table, "_MOST_CELLS", 50)
+    with pytest.raises(TableFileError, match="ask for a shorter span of time, or fewer series"):
+        read(write(influxdb("cpu")))

@@ -7,7 +7,15 @@ from datetime import date
 import pandas as pd
 import pytest
 
-from reveal_analyzer.tables.ingest.yearless_times import are_yearless, day_named, with_years
+from reveal_analyzer.tables.ingest.reader import ReadOptions, read
+from reveal_analyzer.tables.ingest.time_texts import DayOrder
+from reveal_analyzer.tables.ingest.yearless_times import (
+    are_yearless,
+    day_named,
+    order_of,
+    with_years,
+)
+from support.table_files import Write
 
 
 @pytest.mark.parametrize(
@@ -38,7 +46,29 @@ def test_the_day_of_a_file_is_found(line: str, expected: date | None) -> None:
     ],
 )
 def test_the_year_is_that_after_the_day_of_the_file(text: str, since: date, expected: str) -> None:
-    assert with_years(pd.Series([text]), since).tolist() == [expected]
+    texts = pd.Series([text])
+    assert with_years(texts, since, order_of(texts, since)).tolist() == [expected]
+
+
+@pytest.mark.parametrize(
+    ("texts", "order"),
+    [
+        (["03-04 23:59:59", "03-05 00:00:00"], DayOrder.MONTH_FIRST),  # the day of the file
+        (["04-03 23:59:59", "05-03 00:00:00"], DayOrder.DAY_FIRST),
+        (["03-05 23:59:59", "03-13 00:00:00"], DayOrder.MONTH_FIRST),
+        (["03-04 23:59:59", "13-04 00:00:00"], DayOrder.DAY_FIRST),
+    ],
+)
+def test_month_and_day_have_one_order_in_all_rows(texts: list[str], order: DayOrder) -> None:
+    assert order_of(pd.Series(texts), date(2026, 3, 4)) is order
+
+
+def test_a_flag_decides_the_order(write: Write) -> None:
+    rows = "".join(f"03-0{day} 00:00:00,{day}\n" for day in (5, 6, 7))
+    path = write(f"# Date: 01 Jan 2026\ntime,cpu\n{rows}")
+    for order, month in ((DayOrder.MONTH_FIRST, 3), (DayOrder.DAY_FIRST, 5)):
+        data = read(path, ReadOptions(order=order))
+        assert data.clock.show(int(data.times_ns[0])).startswith(f"2026-0{month}")
 
 
 def test_most_texts_decide() -> None:
