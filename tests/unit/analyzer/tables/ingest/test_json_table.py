@@ -101,7 +101,7 @@ def test_targets_that_are_scraped_at_other_moments_have_common_times(
     data = read(write("\n".join([exported("a", first_ms), exported("b", first_ms + apart_ms)])))
     assert [node.node for node in data.nodes] == ["a", "b"]
     assert set(np.diff(data.times_ns).tolist()) == {15 * 10**9}
-    assert all(np.isfinite(node.values).mean() > 0.9 for node in data.nodes)
+    assert all(np.isfinite(node.table.values).mean() > 0.9 for node in data.nodes)
 
 
 def influxdb(*measurements: str) -> str:
@@ -115,8 +115,8 @@ def influxdb(*measurements: str) -> str:
 
 def test_series_of_influxdb_have_their_measurement_where_there_are_several(write: Write) -> None:
     data = read(write(influxdb("cpu", "mem")))
-    assert [node.names for node in data.nodes] == [("cpu.mean", "mem.mean")] * 2
-    assert [node.names for node in read(write(influxdb("cpu"))).nodes] == [("mean",)] * 2
+    assert [node.table.names for node in data.nodes] == [("cpu.mean", "mem.mean")] * 2
+    assert [node.table.names for node in read(write(influxdb("cpu"))).nodes] == [("mean",)] * 2
 
 
 def test_more_values_than_fit_into_memory_are_refused(
