@@ -63,7 +63,7 @@ class RecordingRows:
 
     @property
     def warnings(self) -> list[str]:
-        """What the table lacks, after it was read."""
+        """What is missing in the table, after it was read."""
         found = []
         if self._is_truncated:
             found.append(f"{self._path} is incomplete; it is exported up to its end")

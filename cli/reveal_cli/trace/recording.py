@@ -65,8 +65,8 @@ def read(
     for row in rows:
         draw(timeline, row)
     draw_counters(timeline, path, rows)
-    cut = [f"{path} is incomplete; it is drawn up to its end"] if slices.truncated else []
-    return TracedRecording(timeline, replayed.first_ns, steps.boot, cut + steps.warnings)
+    incomplete = [f"{path} is incomplete; it is drawn up to its end"] if slices.truncated else []
+    return TracedRecording(timeline, replayed.first_ns, steps.boot, incomplete + steps.warnings)
 
 
 def _overlaps(row: Row, first_ns: int, last_ns: int) -> bool:

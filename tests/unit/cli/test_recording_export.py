@@ -98,7 +98,7 @@ def test_a_recording_without_slices_is_an_error(tmp_path: Path) -> None:
         written(tmp_path / "r.rvl", [])
 
 
-def test_what_a_table_lacks_is_a_warning(tmp_path: Path) -> None:
+def test_what_is_missing_in_a_table_is_a_warning(tmp_path: Path) -> None:
     node = Node()
     messages = [node.slice() for _ in range(20)]
     back = [replace(each, start_ns=each.start_ns - 5 * 10**9) for each in messages[10:]]
@@ -108,5 +108,6 @@ def test_what_a_table_lacks_is_a_warning(tmp_path: Path) -> None:
     [set_back] = rows.warnings
     assert "5 s are left out: the clock was set back" in set_back
     path.write_bytes(path.read_bytes()[:-100])
-    [_, cut] = [lines(RecordingRows(path)), RecordingRows(path).warnings]
-    assert any("is incomplete" in line for line in cut)
+    shorter = RecordingRows(path)
+    lines(shorter)
+    assert any("is incomplete" in line for line in shorter.warnings)

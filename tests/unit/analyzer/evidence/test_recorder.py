@@ -161,7 +161,7 @@ def test_an_open_finding_that_is_observed_again_goes_on() -> None:
     assert set(store.left) == {NAME}
 
 
-def test_a_restarted_analyzer_refers_to_what_the_one_before_kept() -> None:
+def test_a_restarted_analyzer_refers_to_samples_of_its_predecessor() -> None:
     store = MemoryStore()
     first = Bench(store)
     first.open()

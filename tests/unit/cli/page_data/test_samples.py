@@ -57,7 +57,7 @@ def test_far_from_findings_a_long_recording_is_thinned() -> None:
     assert found.apart_s == 25.0
 
 
-def test_a_computed_metric_of_a_long_recording_is_one_line() -> None:
+def test_a_computed_metric_of_a_long_recording_is_a_single_line() -> None:
     request = SampleRequest("n1", "cpu.busy", "", "mean")
     series = SampleSeries(request, step=4)
     series.fill(np.arange(0, 400, 4) * SECOND, np.ones(100))

@@ -88,10 +88,10 @@ def test_steps_over_the_limit_are_not_drawn_and_the_step_time_is(
     ]
 
 
-def test_a_recording_that_is_cut_off_is_drawn_with_a_warning(working: Path, tmp_path: Path) -> None:
-    cut = tmp_path / "cut.rvl"
-    cut.write_bytes(working.read_bytes()[:-100])
-    assert read(cut, SETTINGS).warnings == [f"{cut} is incomplete; it is drawn up to its end"]
+def test_an_incomplete_recording_is_drawn_with_a_warning(working: Path, tmp_path: Path) -> None:
+    path = tmp_path / "incomplete.rvl"
+    path.write_bytes(working.read_bytes()[:-100])
+    assert read(path, SETTINGS).warnings == [f"{path} is incomplete; it is drawn up to its end"]
 
 
 def test_steps_of_a_job_follow_each_other_and_are_as_long_as_it_takes(working: Path) -> None:

@@ -21,7 +21,7 @@ def test_times_stay_as_they_are(series: list[list[object]]) -> None:
     assert common_times(series) == series
 
 
-def test_moments_of_one_period_are_common() -> None:
+def test_moments_of_the_same_period_are_common() -> None:
     first, second = common_times([[100, 115, 130, 145], [107, 122, 137, 152]])
     assert first == [90, 105, 120, 135]
     assert set(first) & set(second) == {105, 120, 135}

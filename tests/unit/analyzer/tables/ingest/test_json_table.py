@@ -94,9 +94,7 @@ def exported(host: str, first_ms: int, rows: int = 40) -> str:
 
 
 @pytest.mark.parametrize("apart_ms", [1_000, 5_000, 7_500, 14_000])
-def test_targets_that_are_scraped_at_other_moments_have_common_times(
-    write: Write, apart_ms: int
-) -> None:
+def test_targets_with_moments_of_their_own_have_common_times(write: Write, apart_ms: int) -> None:
     first_ms = 1_795_255_200_000
     data = read(write("\n".join([exported("a", first_ms), exported("b", first_ms + apart_ms)])))
     assert [node.node for node in data.nodes] == ["a", "b"]

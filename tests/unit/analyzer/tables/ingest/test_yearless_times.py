@@ -59,7 +59,7 @@ def test_the_year_is_that_after_the_day_of_the_file(text: str, since: date, expe
         (["03-04 23:59:59", "13-04 00:00:00"], DayOrder.DAY_FIRST),
     ],
 )
-def test_month_and_day_have_one_order_in_all_rows(texts: list[str], order: DayOrder) -> None:
+def test_month_and_day_have_the_same_order_in_all_rows(texts: list[str], order: DayOrder) -> None:
     assert order_of(pd.Series(texts), date(2026, 3, 4)) is order
 
 
