@@ -38,7 +38,8 @@ _PER_MILLE = 10
 _LOSS_S = 40.0
 _PAUSE_S = 30.0
 _CONTENTION_S = 640.0  # the Event AnomalyContinues is due after ten minutes
-_REQUEST = "100m"  # less than the throttled pod's, which must get more than its quota allows
+_REQUEST = "200m"  # of the noisy pod: twice that of the job that loses
+_QUOTA = "50m"  # far less than the throttled pod gets beside both: else it would not bind
 _LASTS_S = 900.0  # analyzers list the open reports every ten minutes
 _SET_S, _REMOVED_S = 15.0, 30.0
 
@@ -62,7 +63,7 @@ def throttling(
     file, cluster = tmp_path_factory.mktemp("conditions") / NODE, two_analyzers.cluster
     with namespace_of_jobs(two_analyzers) as jobs, ExitStack() as fault:
         since = now()
-        fault.enter_context(throttled(two_analyzers, jobs, NODE))
+        fault.enter_context(throttled(two_analyzers, jobs, NODE, _QUOTA))
         report = reported(two_analyzers, quota(NODE, jobs), since)
         wait_for(
             lambda: condition(two_analyzers.kube.get("v1", "Node", NODE), CONDITION_TYPE),

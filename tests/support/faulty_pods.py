@@ -54,9 +54,11 @@ def contention(node: str, namespace: str) -> Expected:
     return Expected(node, "CPU", TAKEN, f"{namespace}/{NOISY}")
 
 
-def throttled(watched: Release, namespace: str, node: str) -> AbstractContextManager[None]:
-    """A pod that wants a CPU and may have a seventh of one."""
-    limits = {"cpu": "150m", "memory": "128Mi"}
+def throttled(
+    watched: Release, namespace: str, node: str, quota: str = "150m"
+) -> AbstractContextManager[None]:
+    """A pod that wants a CPU and may have only a small part of it."""
+    limits = {"cpu": quota, "memory": "128Mi"}
     command = ["sh", "-c", f"{LOG_TIME}; exec python3 -c '{SPIN}'"]
     container = {"command": command, "resources": {"limits": limits}}
     return watched.pod(namespace, node, THROTTLED, **container)
