@@ -65,15 +65,10 @@
     return `${Number(number.toPrecision(3))}${step[1]}`;
   }
 
-  const FIRST_DAY = new Date(data.startMs).toISOString().slice(0, 10);
-
-  /**
-   * Write a time of day in UTC, with its day unless the page begins on it.
-   * @param {number} seconds since the start of the page @returns {string}
-   */
+  /** @param {number} seconds since the start of the page @returns {string} UTC, with a later day */
   function clock(seconds) {
-    const moment = new Date(data.startMs + seconds * 1000).toISOString();
-    return moment.startsWith(FIRST_DAY) ? moment.slice(11, 19) : moment.slice(5, 19).replace("T", " ");
+    const [first, now] = [0, seconds].map((s) => new Date(data.startMs + s * 1000).toISOString());
+    return now.slice(first.slice(0, 10) === now.slice(0, 10) ? 11 : 5, 19).replace("T", " ");
   }
 
   /** @param {string} base64 @returns {Uint8Array} */
@@ -115,8 +110,7 @@
   /** @param {Array<[number, number]>} points @param {number} x @returns {[number, number] | null} */
   function nearest(points, x) {
     if (!points.length) return null;
-    let first = 0;
-    let last = points.length - 1;
+    let [first, last] = [0, points.length - 1];
     while (first < last) {
       const middle = (first + last) >> 1;
       if (points[middle][0] < x) first = middle + 1;

@@ -37,7 +37,8 @@ def common_times(series: Sequence[Sequence[Any]]) -> list[Sequence[Any]]:
 def _numbers(times: Sequence[Any]) -> Floats | None:
     try:
         if times and isinstance(times[0], str):
-            return np.asarray(pd.to_datetime(list(times), utc=True).as_unit("ns").asi8, np.float64)
+            read = pd.to_datetime(list(times), utc=True, format="ISO8601")
+            return np.asarray(read.as_unit("ns").asi8, np.float64)
         return np.asarray(times, np.float64)
     except (TypeError, ValueError):
         return None

@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from reveal_cli import recording_analysis
 from reveal_cli.errors import DONE, ERROR, FOUND, USAGE
 from reveal_cli.output_files import jsonl
+from reveal_cli.recording_analysis import JudgedRecording
 from reveal_cli.scan_directory import FINDINGS, RECORDING, REPORT, SUMMARY
+from reveal_contract.settings import AnalyzerSettings
 from support.analyze_command import recording, run
 from support.finding_factory import scan_finding
 from support.html_pages import ParsedPage
@@ -62,15 +65,22 @@ def test_the_files_of_a_scan_become_a_page_of_its_findings(tmp_path: Path) -> No
 
 
 def test_the_flags_of_judging_are_those_of_analyze(
-    faulty: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    faulty: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    out = tmp_path / "p.html"
-    pages = []
-    for more in ([], ["--mode", "paper"], ["--sensitivity", "high"]):
-        assert run("report", faulty, "-o", out, "--warmup", "90s", *more) in {DONE, FOUND}
-        pages.append(out.read_text())
-    assert len(set(pages)) == len(pages)
-    assert run("report", faulty, "-o", out, "--warmup", "1m50s") == DONE
+    out, given = tmp_path / "p.html", []
+    judge = recording_analysis.judge
+
+    def noted(path: Path, settings: AnalyzerSettings) -> JudgedRecording:
+        given.append((settings.mode, settings.sensitivity, settings.warmup_seconds))
+        return judge(path, settings)
+
+    monkeypatch.setattr(recording_analysis, "judge", noted)
+    flags = ("--warmup", "1m50s", "--mode", "paper", "--sensitivity", "high")
+    assert run("report", faulty, "-o", out, *flags) in {DONE, FOUND}
+    assert given == [("paper", "High", 110)]
     assert "10s judged" in out.read_text()
     missing = tmp_path / "none.yaml"
     assert run("report", faulty, "-o", out, "--hypotheses", missing) == USAGE

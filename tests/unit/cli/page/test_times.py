@@ -17,4 +17,4 @@ def test_a_later_day_is_written(seconds: int, text: str) -> None:
 
 
 def test_programs_have_the_whole_time() -> None:
-    assert 'datetime="2023-11-15T00:00:00Z"' in clock(START_NS + 6400 * 10**9, START_NS)
+    assert 'datetime="2023-11-15T00:00:00.000Z"' in clock(START_NS + 6400 * 10**9, START_NS)
