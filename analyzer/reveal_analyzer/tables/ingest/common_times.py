@@ -55,4 +55,6 @@ def _in_periods(times: Floats, period: float) -> list[int]:
     first = float(times[0])
     phase = first + float(np.median((times - first + period / 2) % period)) - period / 2
     begin = np.floor(phase / period)
-    return np.rint((begin + np.rint((times - phase) / period)) * period).astype(np.int64).tolist()
+    number = begin + np.rint((times - phase) / period)
+    found: list[int] = np.rint(number * period).astype(np.int64).tolist()
+    return found
