@@ -7,7 +7,6 @@ reverse order on every way out.
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import os
 import time
@@ -21,14 +20,14 @@ from reveal_cli.collector_process import CollectorSupervisor
 from reveal_cli.configuration_hints import ConfigurationHints
 from reveal_cli.errors import CliError
 from reveal_cli.finding_log import FindingLog
-from reveal_cli.findings_table import claim_text, local_time
+from reveal_cli.findings_table import local_time
 from reveal_cli.interrupt import Interrupt
 from reveal_cli.live_ledger import LiveLedger
+from reveal_cli.live_view import collector_state, event_text, subsystems_of
 from reveal_cli.progress import Progress, ProgressView
-from reveal_contract import catalogue, names
-from reveal_contract.channels import ChannelTable
+from reveal_contract import names
 from reveal_contract.cpu_shares import EQUAL_SHARES, CpuShares
-from reveal_contract.finding import Finding, FindingUpdate
+from reveal_contract.finding import FindingUpdate
 from reveal_contract.metric import Subsystem
 from reveal_contract.names import CPU_SHARES
 from reveal_contract.settings import AnalyzerSettings
@@ -156,7 +155,7 @@ class LiveSession:
                 self.state.ended_ns = time.time_ns()
                 self._on_tick(math.inf, self.state)
             # before the collector ends, as it removes its state then
-            self.state.collector = _collector_state(client, self.plan.profile, self.plan.node)
+            self.state.collector = collector_state(client, self.plan.profile, self.plan.node)
             collector.process.stop(_INTERRUPTED_STOP_S if self._interrupt.requested else _STOP_S)
             self._read_slices(reader, analyzer)
             self.state.lost_time = analyzer.lost_time()
@@ -202,7 +201,7 @@ class LiveSession:
             self._read_slices(reader, analyzer)  # blocks for up to one poll of the stream
             self._read_facts(facts)
             if self._ledger.is_due:
-                state = _collector_state(client, self.plan.profile, self.plan.node)
+                state = collector_state(client, self.plan.profile, self.plan.node)
                 self._ledger.explain(state)
             self._check_parts(reader, collector)
             self._on_tick(self._elapsed, self.state)
@@ -252,10 +251,10 @@ class LiveSession:
             self._record_shares(reader.shares(self.plan.node))
         self._recording.message(slice_.data, slice_.table)
         for finding in state.finding_log.update(self._judge(slice_, analyzer)):
-            self._progress.event(f"found {_event(finding)}")
+            self._progress.event(f"found {event_text(finding)}")
         self._ledger.end_second()
         if slice_.table.key != self._table:
-            self._table, self._subsystems = slice_.table.key, _subsystems(slice_.table)
+            self._table, self._subsystems = slice_.table.key, subsystems_of(slice_.table)
         status = analyzer.status()
         state.judged = state.judged or not status.learning
         state.warmup_load = dict(status.warmup_load)
@@ -351,7 +350,7 @@ class LiveSession:
                 warmup_left=max(0.0, left) if status.learning else 0.0,
                 findings=len(state.finding_log.findings),
                 scores=scores,
-                suspected=[_event(finding) for finding in state.finding_log.suspected],
+                suspected=[event_text(finding) for finding in state.finding_log.suspected],
                 changed=list(status.changed),
                 step_times=list(status.heartbeats),
                 lost_time=self._ledger.lost,
@@ -359,29 +358,6 @@ class LiveSession:
                 warning=f"Redis has been unreachable for {away:.0f} s" if away >= 1 else "",
             )
         )
-
-
-def _subsystems(table: ChannelTable) -> frozenset[Subsystem]:
-    """Return the subsystems for which this host has channels."""
-    found = set()
-    for metric in {channel.metric for channel in (*table.fast, *table.slow)}:
-        with contextlib.suppress(catalogue.UnknownMetricError):  # of a newer collector
-            found.add(catalogue.find(metric).subsystem)
-    return frozenset(found)
-
-
-def _event(finding: Finding) -> str:
-    time_ = local_time(finding.first_observed_ns)
-    return f"{time_} {finding.subsystem.value} {finding.severity.value}: {claim_text(finding)}"
-
-
-def _collector_state(client: redis.Redis, profile: str, node: str) -> dict[str, Any]:
-    """Return the last state that the collector published; empty where Redis cannot be read."""
-    with contextlib.suppress(Exception):  # for the summary only: never a reason to fail
-        published = client.hget(names.node_key(profile, node), names.STATUS)
-        state = json.loads(published) if isinstance(published, bytes) else {}
-        return state if isinstance(state, dict) else {}
-    return {}
 
 
 def _delete_keys(url: str, profile: str) -> None:

@@ -13,9 +13,19 @@ from reveal_cli.page_data.finding_parts import Judged
 from reveal_cli.page_data.scan_files import scanned
 
 
+def page(judged: Judged) -> str:
+    """Return the page of a recording; raises ``CliError``."""
+    return document(page_data(judged))
+
+
 def write_report(judged: Judged, output: Path) -> None:
     """Write the page of a recording; raises ``CliError``."""
-    write_atomically(output, [document(page_data(judged))])
+    write_atomically(output, [page(judged)])
+
+
+def scan_page(directory: Path) -> str:
+    """Return the page of a scan from its files; raises ``CliError``."""
+    return page(scanned(directory))
 
 
 def write_scan_report(directory: Path, output: Path, hypotheses: Sequence[str] = ()) -> Judged:

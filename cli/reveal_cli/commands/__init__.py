@@ -18,10 +18,11 @@ from reveal_cli.commands import (
     select,
     top,
     trace,
+    ui,
 )
 
 # in the order of ``reveal --help``
 COMMANDS = (
-    scan, top, demo, record, analyze, explain, report, evidence, trace, export, catalog, hypotheses,
-    select, doctor,
+    scan, top, demo, record, analyze, explain, report, ui, evidence, trace, export, catalog,
+    hypotheses, select, doctor,
 )  # fmt: skip

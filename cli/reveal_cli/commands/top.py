@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import sys
+from typing import TYPE_CHECKING
 
 from reveal_cli.collector_process import host_flags
-from reveal_cli.errors import DONE, ERROR
+from reveal_cli.errors import DONE, ERROR, USAGE, CliError
 from reveal_cli.interrupt import Interrupt
 from reveal_cli.options import add_host, check_host
 from reveal_cli.recordings import NoRecording
 from reveal_cli.terminal import console, show
+from reveal_contract.names import REDIS_VARIABLE
 from reveal_contract.settings import AnalyzerSettings
+
+if TYPE_CHECKING:
+    from reveal_cli.top_screen import LastFrame, LiveScreen
 
 _ONCE_SECONDS = 12.0  # the window of the frame, and the first reading
 
@@ -35,6 +41,11 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "--redis", metavar="URL", default="",
         help="use this Redis (redis://host:6379/0, unix:///path) instead of a private one",
     )  # fmt: skip
+    parser.add_argument(
+        "--profile", metavar="NAME",
+        help="watch a node of this profile through --redis instead of this host: that of --node;"
+        " nothing in Redis is changed",
+    )  # fmt: skip
     add_host(parser)
     parser.set_defaults(run=run)
 
@@ -46,6 +57,9 @@ def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
 
     check_host(arguments)
     once = arguments.once or not sys.stdout.isatty()
+    screen = LastFrame() if once else LiveScreen(console(sys.stdout))
+    if arguments.profile is not None:
+        return _of_node(arguments, interrupt, screen, once=once)
     plan = ScanPlan(
         node=arguments.node,
         duration=_ONCE_SECONDS if once else math.inf,
@@ -53,7 +67,6 @@ def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
         host_flags=tuple(host_flags(arguments)),
         redis_url=arguments.redis,
     )
-    screen = LastFrame() if once else LiveScreen(console(sys.stdout))
     session = LiveSession(plan, NoRecording(), screen, interrupt, lambda _, __: None)
     try:
         session.run()
@@ -62,3 +75,31 @@ def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
     if screen.view is not None:
         show(frame(screen.view))
     return ERROR if session.state.failed else DONE
+
+
+def _of_node(
+    arguments: argparse.Namespace,
+    interrupt: Interrupt,
+    screen: LastFrame | LiveScreen,
+    *,
+    once: bool,
+) -> int:
+    """Show frames of a node that others watch, by its stream."""
+    from reveal_cli.stream_session import StreamPlan, StreamSession  # noqa: PLC0415 - redis
+    from reveal_cli.top_screen import frame  # noqa: PLC0415 - numpy
+    from reveal_contract.redis_address import AddressError  # noqa: PLC0415
+
+    url = arguments.redis or os.environ.get(REDIS_VARIABLE, "")
+    if not url:
+        raise CliError(f"--profile needs --redis URL or {REDIS_VARIABLE}", USAGE)
+    duration = 2.0 if once else math.inf
+    plan = StreamPlan(arguments.node, arguments.profile, url, duration)
+    try:
+        StreamSession(plan, screen, interrupt).run()
+    except AddressError as error:
+        raise CliError(f"--redis: {error}", USAGE) from None
+    finally:
+        screen.stop()
+    if screen.view is not None:
+        show(frame(screen.view))
+    return DONE

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from reveal_cli.kubectl.mentions import affected_job
+from reveal_cli.jobs import affected_job
 from reveal_cli.kubectl.reports import ClusterReport
 from reveal_contract.finding import rfc3339
 

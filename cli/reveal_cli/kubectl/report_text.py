@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from reveal_cli.findings_table import evidence_text, state_text, subject_text
-from reveal_cli.kubectl.mentions import affected_job, present_subjects, subject_name
+from reveal_cli.jobs import affected_job, present_subjects, subject_name
 from reveal_cli.kubectl.reports import ClusterReport
 from reveal_cli.options import format_duration
 from reveal_cli.terminal import grid

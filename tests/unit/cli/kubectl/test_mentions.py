@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from reveal_cli.kubectl.mentions import affected_job, is_about, job_of, known_names, near
+from reveal_cli.jobs import affected_job, job_of
+from reveal_cli.kubectl.mentions import is_about, known_names, near
 from reveal_cli.kubectl.reports import ClusterReport
 from reveal_contract.finding import Confidence, Finding, Impact, JobLoss, Pod, Subject
 from support.finding_factory import finding

@@ -1,0 +1,1 @@
+"""``reveal ui``: findings in a browser, from a server on this machine."""

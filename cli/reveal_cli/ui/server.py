@@ -1,0 +1,138 @@
+"""An HTTP server on 127.0.0.1 for one user: who has the printed address, with its token."""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from http import HTTPStatus
+from http.cookies import CookieError, SimpleCookie
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
+from urllib.parse import parse_qs, urlsplit
+
+from reveal_cli.errors import CliError
+from reveal_cli.page.markup import element
+from reveal_cli.ui.index_page import index_page
+from reveal_cli.ui.selection import Selection
+from reveal_cli.ui.source import Source
+
+COOKIE = "reveal-token"
+HTML, CSS, TEXT = "text/html; charset=utf-8", "text/css; charset=utf-8", "text/plain; charset=utf-8"
+_POLICY = (
+    "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none';"
+    " frame-ancestors 'none'"
+)
+_CLIENT_SECONDS = 30.0
+
+
+class UiServer(ThreadingHTTPServer):
+    """Serves a source; ``url`` is the address to open, which has the token.
+
+    Raises ``OSError`` where the port is in use.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, source: Source, port: int) -> None:
+        super().__init__(("127.0.0.1", port), _Handler)
+        self.source, self.token = source, secrets.token_urlsafe(24)
+        self.style = "".join(
+            files(package).joinpath(file).read_text("utf-8")
+            for package, file in (("reveal_cli.page", "style.css"), ("reveal_cli.ui", "ui.css"))
+        )
+
+    @property
+    def url(self) -> str:
+        """The address to open."""
+        return f"http://127.0.0.1:{self.server_port}/?token={self.token}"
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """What a request may name as its host: pages of other names must not reach it."""
+        return frozenset(f"{name}:{self.server_port}" for name in ("127.0.0.1", "localhost"))
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: UiServer
+    timeout = _CLIENT_SECONDS
+    server_version, sys_version = "reveal", ""
+
+    def do_GET(self) -> None:
+        """Answer a request; nobody without the token gets anything."""
+        address = urlsplit(self.path)
+        query = parse_qs(address.query)
+        if self.headers.get("Host", "") not in self.server.hosts:
+            self._send(HTTPStatus.FORBIDDEN, TEXT, "this server has another name\n")
+        elif self._is_token(query.get("token", [""])[0]):
+            self._let_in()
+        elif not self._is_token(self._cookie()):
+            self._send(HTTPStatus.FORBIDDEN, TEXT, "open the address that `reveal ui` printed\n")
+        else:
+            self._answer(address.path, query)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Log nothing: addresses may have the token."""
+
+    def _answer(self, path: str, query: dict[str, list[str]]) -> None:
+        source = self.server.source
+        try:
+            if path == "/":
+                page = index_page(source.title, source.listing(), Selection.of(query))
+                self._send(HTTPStatus.OK, HTML, page, _POLICY)
+            elif path == "/finding":
+                # the page has a policy of its own, by the digests of its style and script
+                self._send(HTTPStatus.OK, HTML, source.page(query.get("key", [""])[0]))
+            elif path == "/style.css":
+                self._send(HTTPStatus.OK, CSS, self.server.style)
+            else:
+                self._send(HTTPStatus.NOT_FOUND, TEXT, "there is no such page\n")
+        except CliError as error:
+            page = f"<!doctype html>\n{_error_page(str(error))}\n"
+            self._send(HTTPStatus.BAD_GATEWAY, HTML, page, _POLICY)
+
+    def _let_in(self) -> None:
+        """Keep the token in a cookie, and leave it out of the address."""
+        self.send_response(HTTPStatus.SEE_OTHER)
+        self.send_header("Location", "/")
+        self.send_header(
+            "Set-Cookie", f"{COOKIE}={self.server.token}; HttpOnly; SameSite=Strict; Path=/"
+        )
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def _is_token(self, text: str) -> bool:
+        return hmac.compare_digest(text.encode(errors="replace"), self.server.token.encode())
+
+    def _cookie(self) -> str:
+        try:
+            found = SimpleCookie(self.headers.get("Cookie", "")).get(COOKIE)
+        except CookieError:
+            return ""
+        return found.value if found else ""
+
+    def _send(self, status: HTTPStatus, content: str, text: str, policy: str = "") -> None:
+        data = text.encode()
+        self.send_response(status)
+        headers = {
+            "Content-Type": content,
+            "Content-Length": f"{len(data)}",
+            "Cache-Control": "no-store",
+            "Referrer-Policy": "no-referrer",
+            "X-Content-Type-Options": "nosniff",
+            "X-Frame-Options": "DENY",
+        }
+        if policy:
+            headers["Content-Security-Policy"] = policy
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(data)
+
+
+def _error_page(sentence: str) -> str:
+    head = element("head", element("meta", charset="utf-8"), element("title", "Reveal: error"),
+                   element("link", rel="stylesheet", href="/style.css"))  # fmt: skip
+    back = element("p", element("a", "All findings", href="/"))
+    body = element("body", element("main", element("h1", "It did not work"),
+                                   element("p", sentence), back))  # fmt: skip
+    return element("html", head, body, lang="en")

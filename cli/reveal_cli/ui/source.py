@@ -1,0 +1,43 @@
+"""Where the findings of ``reveal ui`` come from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from reveal_contract.finding import Finding
+
+
+@dataclass(frozen=True)
+class ListedFinding:
+    """A finding in a list: ``key`` names it for ``Source.page``, ``origin`` for people.
+
+    ``job`` is the one that it is about, "" without one.
+    """
+
+    key: str
+    finding: Finding
+    job: str
+    origin: str
+
+
+@dataclass(frozen=True)
+class Listing:
+    """All findings of a source, the nodes that it knows, and sentences on what is missing."""
+
+    findings: Sequence[ListedFinding]
+    nodes: Sequence[str]
+    warnings: Sequence[str] = ()
+
+
+class Source(Protocol):
+    """Findings and their pages; each method raises ``CliError``."""
+
+    title: str
+
+    def listing(self) -> Listing:
+        """Return the findings as they are now."""
+
+    def page(self, key: str) -> str:
+        """Return the page (HTML) of a finding, with its evidence."""
