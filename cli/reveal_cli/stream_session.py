@@ -19,7 +19,9 @@ from reveal_cli.live_ledger import LiveLedger
 from reveal_cli.live_view import collector_state, event_text, subsystems_of
 from reveal_cli.progress import Progress, ProgressView
 from reveal_contract.channels import ChannelTable
+from reveal_contract.foreign_names import printable
 from reveal_contract.metric import Subsystem
+from reveal_contract.names import key_pattern, node_of_key
 from reveal_contract.settings import AnalyzerSettings
 from reveal_contract.wire import Message
 
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
 _POLL_S = 0.5
 _SILENT_S = 5.0  # without a slice, after which the frame says so
+_LISTED = 8  # nodes in the sentence on a wrong name
 _UNREAD = "Redis cannot be read: {}"
 
 Slice = tuple[Message, ChannelTable]
@@ -101,12 +104,9 @@ class StreamSession:
 
     def _nothing(self, client: redis.Redis) -> str:
         """Return why there is nothing to watch, with the nodes that there are."""
-        from reveal_contract.names import node_key  # noqa: PLC0415
-
-        pattern = node_key(self._plan.profile, "*")
-        prefix = pattern.removesuffix("*")
-        keys = (key.decode(errors="replace") for key in client.scan_iter(match=pattern, count=1000))
-        nodes = sorted(key.removeprefix(prefix) for key in keys)[:8]
+        keys = client.scan_iter(match=key_pattern(self._plan.profile), count=1000)
+        found = {node_of_key(key.decode(errors="replace")) for key in keys}
+        nodes = [printable(node) for node in sorted(found - {""})][:_LISTED]
         known = f"; nodes of the profile: {', '.join(nodes)}" if nodes else ""
         return (
             f"node {self._plan.node} of profile {self._plan.profile} has sent nothing to this Redis"

@@ -7,6 +7,7 @@ import zlib
 
 SHARDS = 64
 GROUP = "reveal-analyzer"
+_NODE = ":node:"  # in the key of a node, before its name
 # Every key has an end.  Who writes a key renews its time limit as long as it is needed.
 KEPT_SECONDS = 3600  # after the last sign of its writer: streams, and what is known of a node
 
@@ -64,7 +65,12 @@ def node_key(profile: str, node: str) -> str:
 
     Two profiles may watch the same node, with other sources.
     """
-    return f"reveal:{{{profile}:{shard(node)}}}:node:{node}"
+    return f"reveal:{{{profile}:{shard(node)}}}{_NODE}{node}"
+
+
+def node_of_key(key: str) -> str:
+    """Return the node whose ``node_key`` this is; "" for any other key."""
+    return key.partition(_NODE)[2]
 
 
 def table_key(profile: str, table: bytes) -> str:

@@ -21,7 +21,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         epilog="Example: reveal ui /var/lib/reveal/scans",
     )
     parser.add_argument(
-        "folder", metavar="DIR", type=Path,
+        "dir", metavar="DIR", type=Path,
         help="a directory of `reveal scan --output`, or a folder of such directories",
     )  # fmt: skip
     parser.add_argument(
@@ -35,5 +35,5 @@ def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
     from reveal_cli.ui.scan_folder import ScanFolder  # noqa: PLC0415 - heavy
     from reveal_cli.ui.serving import serve  # noqa: PLC0415
 
-    serve(ScanFolder(arguments.folder), arguments.port, interrupt)
+    serve(ScanFolder(arguments.dir), arguments.port, interrupt)
     return DONE

@@ -33,19 +33,13 @@ def parsed(*findings: ListedFinding, selection: Selection = ALL, **more: object)
     return ParsedPage(index_page("a cluster", listing, selection))
 
 
-def rows(page: ParsedPage) -> list[str]:
-    return [each.text for each in page.all("tr")]
-
-
 def test_open_findings_are_before_worse_findings_that_are_over() -> None:
     page = parsed(OVER, OPEN)
-    [headline] = page.all("h1")
-    assert headline.text == "1 open finding, 1 resolved"
-    found = [row for row in rows(page) if "gpu-" in row]
-    assert ["gpu-1" in row for row in found] == [True, False]
-    links = [each.attributes.get("href", "") for each in page.all("a")]
-    assert finding_link("r2 &") in links
-    assert "its work takes 9 % longer" in page.visible
+    assert "1 open finding, 1 resolved" in page.visible
+    links = [str(each.attributes.get("href", "")) for each in page.all("a")]
+    found = [link for link in links if link.startswith("/finding")]
+    assert found == [finding_link("r1"), finding_link("r2 &")]
+    assert "its work takes 35 % longer" in page.visible
 
 
 def test_each_node_has_a_tile_with_its_worst_open_finding() -> None:

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from reveal_cli.errors import CliError
+from reveal_cli.output_files import jsonl
 from reveal_cli.scan_directory import FINDINGS, RECORDING, REPORT, SUMMARY
 from reveal_cli.ui.scan_folder import ScanFolder
-from support.analyze_command import jsonl, recording
+from support.analyze_command import recording
 from support.finding_factory import scan_finding
 
 
