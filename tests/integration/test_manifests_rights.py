@@ -31,6 +31,7 @@ LOST = {
 # their channels follow what runs on the host at the moment
 RESTLESS = {
     "cgroups", "cgroup-cpu", "process-groups", "subject-network", "subject-storage", "subject-perf",
+    "subject-starts",
     "ledger",
     "nic",
 }  # fmt: skip
