@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from reveal_analyzer.stream.sequence import NodeSequence
 from reveal_cli.errors import CliError
 from reveal_cli.finding_log import FindingLog
 from reveal_cli.interrupt import Interrupt
@@ -56,7 +57,7 @@ class StreamSession:
         self._plan, self._progress, self._interrupt = plan, progress, interrupt
         self._log, self._ledger = FindingLog(), LiveLedger()
         self._newest_ns = self._slices = self._lost = 0
-        self._last: tuple[bytes, int] | None = None
+        self._sequence = NodeSequence()
         self._heard_s = self._started_s = time.monotonic()
         self._table = b""
         self._channels = 0
@@ -135,18 +136,13 @@ class StreamSession:
             self._heard_s = time.monotonic()
             self._newest_ns = message.start_ns
             self._slices += 1
-            self._count_lost(message)
+            self._lost += self._sequence.accept(message).gap
             if table.key != self._table:
                 self._table, self._subsystems = table.key, subsystems_of(table)
                 self._channels = len(table.fast) + len(table.slow)
             for finding in self._log.update(analyzer.analyze(message, table)):
                 self._progress.event(f"found {event_text(finding)}")
             self._ledger.end_second()
-
-    def _count_lost(self, message: Message) -> None:
-        last, self._last = self._last, (message.boot, message.sequence)
-        if last is not None and last[0] == message.boot:
-            self._lost += max(0, message.sequence - last[1] - 1)
 
     def _show(self, analyzer: NodeAnalyzer) -> None:
         status, now = analyzer.status(), time.monotonic()

@@ -14,7 +14,7 @@ from reveal_cli.output_paths import check_outputs
 from reveal_cli.scan_directory import RECORDING, REPORT, SCAN_FILES
 from reveal_cli.summary_text import exit_code
 
-_JUDGING_DEFAULTS = {"mode": "online", "sensitivity": "Low", "warmup": 60.0}
+_JUDGING = ("mode", "sensitivity", "warmup")
 
 if TYPE_CHECKING:
     from reveal_cli.page_data.finding_parts import Judged
@@ -41,7 +41,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         help=f"the file to write (default {REPORT})",
     )  # fmt: skip
     add_judging(parser)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, judging={name: parser.get_default(name) for name in _JUDGING})
 
 
 def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
@@ -69,7 +69,7 @@ def _refuse_judging(arguments: argparse.Namespace) -> None:
     """Raise ``CliError`` for flags that would judge what a scan has judged."""
     given = [
         f"--{name}"
-        for name, default in _JUDGING_DEFAULTS.items()
+        for name, default in arguments.judging.items()
         if getattr(arguments, name) != default
     ]
     if given:

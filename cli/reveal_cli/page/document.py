@@ -12,7 +12,7 @@ from reveal_cli.page.advice import advice
 from reveal_cli.page.configuration import configuration
 from reveal_cli.page.embedded import brush_json, findings_json
 from reveal_cli.page.evidence import evidence
-from reveal_cli.page.markup import Markup, element, fragment, name, raw_text
+from reveal_cli.page.markup import Markup, element, fragment, name, raw_text, section
 from reveal_cli.page.peers import peers
 from reveal_cli.page.subjects import subjects
 from reveal_cli.page.timeline import timeline
@@ -40,7 +40,7 @@ def document(data: PageData) -> str:
         element("a", "Skip to the content", href="#content", class_="skip"),
         verdict(data),
         _navigation(sections),
-        element("main", findings_list(data), [_section(*each) for each in sections], id="content"),
+        element("main", findings_list(data), [section(*each) for each in sections], id="content"),
         element("footer", element("p", f"Written by reveal {VERSION}.")),
         brush_json(data),
         findings_json(data),
@@ -60,11 +60,6 @@ def _sections(data: PageData) -> Iterator[tuple[str, str, Markup]]:
     yield "configuration", "Configuration", configuration(data)
     yield "unread", "What could not be read", unread(data)
     yield "json", "Data", _json_note(data)
-
-
-def _section(identity: str, title: str, content: Markup) -> Markup:
-    heading = element("h2", title, id=f"{identity}-title")
-    return element("section", heading, content, id=identity, aria_labelledby=f"{identity}-title")
 
 
 def _navigation(sections: list[tuple[str, str, Markup]]) -> Markup:

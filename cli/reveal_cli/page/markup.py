@@ -52,6 +52,12 @@ def fragment(*children: Child) -> Markup:
     return Markup("".join(map(_child, children)))
 
 
+def section(identity: str, title: str, content: Child) -> Markup:
+    """Return a part of a page below its heading."""
+    heading = element("h2", title, id=f"{identity}-title")
+    return element("section", heading, content, id=identity, aria_labelledby=f"{identity}-title")
+
+
 def name(text: str) -> Markup:
     """Return a name that others chose; its direction of writing does not reach its surroundings."""
     return element("bdi", text)

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from reveal_cli.findings_table import claim_text, state_text
 from reveal_cli.options import format_duration
-from reveal_cli.page.markup import Child, Markup, element, fragment, name
+from reveal_cli.page.markup import Child, Markup, element, fragment, name, section
 from reveal_cli.page.tables import table
 from reveal_cli.page.times import day_and_clock
 from reveal_cli.page.verdict import cost_text
@@ -39,9 +39,9 @@ def index_page(title: str, listing: Listing, selection: Selection) -> str:
         element(
             "main",
             [element("p", name(line), role="alert") for line in listing.warnings],
-            _section("nodes", "Nodes", _nodes(listing)),
-            _section("findings", "Findings", [_form(listing, selection), _findings(chosen)]),
-            _section("jobs", "Jobs", _jobs(chosen)),
+            section("nodes", "Nodes", _nodes(listing)),
+            section("findings", "Findings", [_form(listing, selection), _findings(chosen)]),
+            section("jobs", "Jobs", _jobs(chosen)),
         ),
     )  # fmt: skip
     return f"<!doctype html>\n{element('html', head, body, lang='en')}\n"
@@ -56,11 +56,6 @@ def _worst_first(listed: ListedFinding) -> tuple[bool, int, int, str]:
     finding = listed.finding
     is_over = finding.state is not State.OPEN
     return is_over, -finding.severity.rank, -finding.first_observed_ns, listed.key
-
-
-def _section(identity: str, title: str, content: Child) -> Markup:
-    heading = element("h2", title, id=f"{identity}-title")
-    return element("section", heading, content, id=identity, aria_labelledby=f"{identity}-title")
 
 
 def _headline(listing: Listing) -> str:

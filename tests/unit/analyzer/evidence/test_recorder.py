@@ -59,6 +59,15 @@ class Bench:
             self.recorder.run_due()
 
 
+def left_by_another() -> tuple[MemoryStore, Bench]:
+    """Return a store with an open finding that an analyzer left, and the next analyzer."""
+    store = MemoryStore()
+    first = Bench(store)
+    first.open()
+    first.run(6)
+    return store, Bench(store)
+
+
 def test_a_finding_refers_to_its_samples_once_they_are_kept() -> None:
     bench = Bench()
     update = FindingUpdate(FindingChange.OPENED, finding(100))
@@ -135,11 +144,7 @@ def test_what_another_analyzer_left_unfinished_is_completed_by_the_owner_of_the_
 
 def test_an_open_finding_that_nobody_observes_is_completed() -> None:
     """The analyzer before ended between the end of the finding and its next step."""
-    store = MemoryStore()
-    first = Bench(store)
-    first.open()
-    first.run(6)
-    second = Bench(store)
+    store, second = left_by_another()
     second.source.now = 115
     second.recorder.watch([shard("n1")])
     second.run(int(UNCLAIMED_SECONDS))
@@ -149,11 +154,7 @@ def test_an_open_finding_that_nobody_observes_is_completed() -> None:
 
 
 def test_an_open_finding_that_is_observed_again_goes_on() -> None:
-    store = MemoryStore()
-    first = Bench(store)
-    first.open()
-    first.run(6)
-    second = Bench(store)
+    store, second = left_by_another()
     second.source.now = 115
     second.recorder.watch([shard("n1")])
     second.write(FindingChange.CHANGED)
@@ -162,11 +163,7 @@ def test_an_open_finding_that_is_observed_again_goes_on() -> None:
 
 
 def test_a_restarted_analyzer_refers_to_samples_of_its_predecessor() -> None:
-    store = MemoryStore()
-    first = Bench(store)
-    first.open()
-    first.run(6)
-    second = Bench(store)
+    _, second = left_by_another()
     second.recorder.watch([shard("n1")])
     second.run(1)
     update = FindingUpdate(FindingChange.RESOLVED, finding(100, end=110))
