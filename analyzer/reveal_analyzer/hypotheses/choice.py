@@ -24,6 +24,7 @@ EXPLAINING_FIT = 0.6  # confidence from which a hypothesis without a match expla
 MATCHED_CONFIDENCE = 0.9  # least confidence of a signature that matched
 _WORST_GROUPS = 3  # metric groups that stand for an episode without a known cause
 _HARM = 1.0  # weighted excess in spreads from which a column is part of the harm
+_PRESENT = 0.1  # the same, below which a column is back at its baseline
 
 
 @dataclass(frozen=True)
@@ -61,11 +62,33 @@ class _HarmGroup:
 
 
 @dataclass(frozen=True)
+class _PresentHarm:
+    """Metrics of which more or less is harm, and those of them that are in harm now."""
+
+    known: frozenset[str]
+    present: frozenset[str]
+
+    @classmethod
+    def of(cls, evidence: EpisodeEvidence) -> _PresentHarm:
+        rows = zip(evidence.stats.columns, evidence.weights.tolist(), strict=True)
+        harmful = [(c.metric.name, weight) for c, weight in rows if c.harm is not Harm.NEITHER]
+        present = frozenset(name for name, weight in harmful if weight > _PRESENT)
+        return cls(frozenset(name for name, _ in harmful), present)
+
+    def has_any_of(self, rule: HypothesisRule) -> bool:
+        """Return whether the harm of now is what a rule describes, or cannot say that."""
+        if self.known.isdisjoint(item.metric for item in rule.expects):
+            return True
+        return not self.present.isdisjoint(rule.described_metrics())
+
+
+@dataclass(frozen=True)
 class _Fit:
     rule: HypothesisRule
     degree: float
     coverage: float
     order: int | None  # in which its signature matched among others; None: it did not
+    is_present: bool  # whether any of the harm of now is what it describes
 
     @property
     def matched(self) -> bool:
@@ -87,11 +110,15 @@ class _Fit:
 def choose(rules: Sequence[HypothesisRule], evidence: EpisodeEvidence) -> Cause:
     """Return the cause: the best fit where the episode began, or the hypothesis behind it."""
     harm = _harm(evidence)
+    present = _PresentHarm.of(evidence)
     order = {name: number for number, name in enumerate(evidence.matched)}
     fits = [
-        _Fit(rule, confidence(rule, evidence.stats), _coverage(rule, harm), order.get(rule.name))
+        _Fit(
+            rule, confidence(rule, evidence.stats), _coverage(rule, harm), order.get(rule.name),
+            not harm or present.has_any_of(rule),
+        )
         for rule in rules
-    ]
+    ]  # fmt: skip
     best = _best(fits, evidence)
     if best is None:
         return Cause(None, 0.0, evidence.opened_by)
@@ -147,7 +174,9 @@ def _best_in(fits: Iterable[_Fit], subsystem: Subsystem) -> _Fit | None:
     if certain:
         # of about equal merit, the signature that matched first
         return max(certain, key=lambda fit: (round(fit.merit, 1), -(fit.order or 0)))
-    best = max(own, key=lambda fit: fit.merit, default=None)
+    # what moved at the onset only is not why an episode lasts
+    present = [fit for fit in own if fit.is_present]
+    best = max(present, key=lambda fit: fit.merit, default=None)
     return best if best is not None and best.degree >= LEAST_FIT else None
 
 
