@@ -6,12 +6,14 @@ and a wrong flag need none of them.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from reveal_analyzer.stream.sequence import NodeSequence
 from reveal_cli.finding_log import FindingLog, by_onset
 from reveal_cli.recordings import Slices
 from reveal_contract.channels import ChannelTable
@@ -72,14 +74,11 @@ class Replay:
         self.lost = 0
         self.first_ns = 0
         self.last_ns = 0
-        self._sequences: dict[tuple[str, bytes], int] = {}
+        self._sequences: defaultdict[str, NodeSequence] = defaultdict(NodeSequence)
 
     def count(self, message: Message, table: ChannelTable) -> None:
         """Count a slice, and the slices lost since the one before it of the same boot."""
-        boot = (message.node, message.boot)
-        previous = self._sequences.get(boot, message.sequence - 1)
-        self.lost += max(0, message.sequence - previous - 1)
-        self._sequences[boot] = message.sequence
+        self.lost += self._sequences[message.node].accept(message).gap
         self.slices += 1
         self.channels = len(table.fast) + len(table.slow)
         self.first_ns = self.first_ns or message.start_ns

@@ -12,6 +12,7 @@ from reveal_analyzer.derive.deriver import Second
 from reveal_analyzer.heartbeat.watch import StepWatch
 from reveal_analyzer.ledger.accounts import AccountReader, Accounts
 from reveal_analyzer.offline.recording_table import RecordingTable
+from reveal_analyzer.stream.sequence import NodeSequence
 from reveal_cli.page_data.model import Tick
 from reveal_cli.recordings import Slices
 from reveal_contract.channels import ChannelTable
@@ -42,11 +43,11 @@ class NodeHistory:
     _watch: StepWatch = field(default_factory=StepWatch)
     _reader: AccountReader = field(default_factory=AccountReader)
     _known: set[str] = field(default_factory=set)
-    _last: tuple[bytes, int] | None = None
+    _sequence: NodeSequence = field(default_factory=NodeSequence)
 
     def push(self, message: Message, table: ChannelTable) -> None:
         """Add one slice."""
-        self._count_lost(message)
+        self.lost += self._sequence.accept(message).gap
         steps = self._watch.update(message, table)
         self.step_times.append(
             (message.start_ns, {name: step.period for name, step in steps.items()})
@@ -73,11 +74,6 @@ class NodeHistory:
     def without_steps(self) -> list[str]:
         """Return a line for each busy subject whose step time is not known, with the reason."""
         return [line for line in self._watch.lines() if "no heartbeat" in line]
-
-    def _count_lost(self, message: Message) -> None:
-        last, self._last = self._last, (message.boot, message.sequence)
-        if last is not None and last[0] == message.boot:
-            self.lost += max(0, message.sequence - last[1] - 1)
 
     def _add_usage(self, second: Second) -> None:
         usage = {
