@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 from reveal_cli.atomic_file import write_atomically
 from reveal_cli.errors import CliError
 from reveal_cli.recordings import Slices
-from reveal_contract.channels import ChannelTable
 from reveal_contract.finding import Finding
-from reveal_contract.wire import Message
 
 MOST_FILES = 50
+_AT_ONCE = 8  # findings of a pass over the recording: one that lasts takes 10 MB an hour
 MOST_BYTES = 262_144  # of each: files are not packed, and a disk has more room than a Redis
 
 
@@ -21,8 +21,6 @@ def write_evidence(recording: Path, findings: Iterable[Finding], directory: Path
 
     Returns how many findings have none for that reason.  Raises ``CliError``.
     """
-    from reveal_analyzer.evidence.whole import evidence_of  # noqa: PLC0415 - heavy
-
     found = sorted(findings, key=lambda finding: -finding.severity.rank)
     chosen = found[:MOST_FILES]
     if not chosen:
@@ -30,18 +28,31 @@ def write_evidence(recording: Path, findings: Iterable[Finding], directory: Path
     whole = Slices(recording)
     for _ in whole:  # subjects are announced anywhere in it
         pass
-    for finding in chosen:
-        node = finding.node_name
-        slices = _of_node(Slices(recording), node)
-        data = evidence_of(finding, slices, whole.subjects(node), MOST_BYTES)
-        if data:
+    for first in range(0, len(chosen), _AT_ONCE):
+        part = chosen[first : first + _AT_ONCE]
+        for finding, data in _recordings(recording, part, whole):
             _create(directory)
             write_atomically(directory / f"{finding.id}.rvl", [data])
     return len(found) - len(chosen)
 
 
-def _of_node(slices: Slices, node: str) -> Iterator[tuple[Message, ChannelTable]]:
-    return (each for each in slices if each[0].node == node)
+def _recordings(
+    recording: Path, findings: Sequence[Finding], whole: Slices
+) -> Iterator[tuple[Finding, bytes]]:
+    """Yield the findings that have samples, from one pass over the recording."""
+    from reveal_analyzer.evidence.whole import WholeEvidence  # noqa: PLC0415 - heavy
+
+    by_node: dict[str, list[WholeEvidence]] = {}
+    for finding in findings:
+        subjects = whole.subjects(finding.node_name)
+        own = by_node.setdefault(finding.node_name, [])
+        own.append(WholeEvidence(finding, subjects, MOST_BYTES))
+    for message, table in Slices(recording):
+        for evidence in by_node.get(message.node, ()):
+            evidence.add((message, table))
+    for evidence in chain.from_iterable(by_node.values()):
+        if data := evidence.recording():
+            yield evidence.finding, data
 
 
 def _create(directory: Path) -> None:

@@ -2,49 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import chain
+from collections.abc import Iterable
 
-from reveal_analyzer.evidence.piece import Slice, chosen_channels, excerpts, notes_of
-from reveal_analyzer.evidence.samples import Samples, fitted
+from reveal_analyzer.evidence.excerpt import ChannelName, Excerpt
+from reveal_analyzer.evidence.piece import Slice, chosen_channels, notes_of
+from reveal_analyzer.evidence.samples import KeptSlice, Samples, fitted
 from reveal_analyzer.evidence.timing import AROUND_S, span_of
 from reveal_contract.finding import Finding
 from reveal_contract.subjects import Identity
 from reveal_contract.time_units import NS_PER_SECOND
 
 
-def evidence_of(
-    finding: Finding, slices: Iterable[Slice], identities: Iterable[Identity], most_bytes: int
-) -> bytes:
-    """Return the recording of a finding; ``slices`` of its node are read once, in order.
+class WholeEvidence:
+    """Takes the slices of a node in their order, and keeps those that show one finding.
 
-    It is empty where there is no slice of the finding's time, or no channel that shows it.
+    The channels are chosen when the minute after the onset is over.
     """
-    span, known = span_of(finding), list(identities)
-    rest = iter(slices)
-    onset_end_ns = finding.first_observed_ns + AROUND_S * NS_PER_SECOND
-    first, following = _until(rest, span.first_ns, onset_end_ns)
-    if not first:
-        return b""
-    names = chosen_channels(first, finding, known)
-    kept = excerpts(first, names)
-    last_ns = span.last_ns
-    for each in chain(following, rest):
-        if last_ns is not None and each[0].start_ns > last_ns:
-            break
-        kept += excerpts([each], names)
-    if not kept:
-        return b""
-    _, data = fitted(Samples(tuple(kept)), span, notes_of(finding, known), bytes, most_bytes)
-    return data
 
+    def __init__(self, finding: Finding, identities: Iterable[Identity], most_bytes: int) -> None:
+        self.finding = finding
+        self._identities, self._most_bytes = list(identities), most_bytes
+        self._span = span_of(finding)
+        self._onset_end_ns = finding.first_observed_ns + AROUND_S * NS_PER_SECOND
+        self._first: list[Slice] = []  # until the channels are chosen
+        self._names: frozenset[ChannelName] | None = None
+        self._excerpts: dict[bytes, Excerpt] = {}
+        self._kept: list[KeptSlice] = []
 
-def _until(slices: Iterator[Slice], first_ns: int, last_ns: int) -> tuple[list[Slice], list[Slice]]:
-    """Return the slices of a span, and the slice after it that was read."""
-    found: list[Slice] = []
-    for each in slices:
-        if each[0].start_ns > last_ns:
-            return found, [each]
-        if each[0].start_ns >= first_ns:
-            found.append(each)
-    return found, []
+    def add(self, each: Slice) -> None:
+        """Take the next slice of the node."""
+        start_ns, last_ns = each[0].start_ns, self._span.last_ns
+        if start_ns < self._span.first_ns or (last_ns is not None and start_ns > last_ns):
+            return
+        if self._names is None and start_ns <= self._onset_end_ns:
+            self._first.append(each)
+            return
+        self._choose()
+        self._keep(each)
+
+    def recording(self) -> bytes:
+        """Return the recording.
+
+        It is empty where there is no slice around the onset, or no channel that shows the finding.
+        """
+        self._choose()
+        if not self._kept:
+            return b""
+        notes = notes_of(self.finding, self._identities)
+        samples = Samples(tuple(self._kept))
+        _, data = fitted(samples, self._span, notes, bytes, self._most_bytes)
+        return data
+
+    def _choose(self) -> None:
+        """Choose the channels by the slices around the onset, once."""
+        if self._names is not None:
+            return
+        first, self._first = self._first, []
+        chosen = chosen_channels(first, self.finding, self._identities) if first else ()
+        self._names = frozenset(chosen)
+        for each in first:
+            self._keep(each)
+
+    def _keep(self, each: Slice) -> None:
+        """Keep the chosen channels of a slice."""
+        message, table = each
+        if not self._names:
+            return
+        if table.key not in self._excerpts:
+            self._excerpts[table.key] = Excerpt.of(table, self._names)
+        excerpt = self._excerpts[table.key]
+        if excerpt.fast.size or excerpt.slow.size:
+            self._kept.append(KeptSlice.of(excerpt.apply(message), excerpt.table))
