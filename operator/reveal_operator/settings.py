@@ -6,6 +6,7 @@ import json
 
 from reveal_contract.kube.names import (
     EVIDENCE_FOLDER,
+    EVIDENCE_PORT,
     HOST_FOLDER,
     HYPOTHESES_FOLDER,
     METRICS_PORT,
@@ -65,6 +66,7 @@ def analyzer_settings(profile: Profile, redis_url: str) -> AnalyzerSettings:
         evidence_folder=EVIDENCE_FOLDER if evidence.claim_name else "",
         evidence_retention_seconds=evidence.retention_seconds,
         evidence_max_bytes=evidence.max_bytes,
+        evidence_port=0 if evidence.store == "None" else EVIDENCE_PORT,
     )
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import unquote
 
 from reveal_contract.finding import Finding
 from reveal_contract.kube.anomaly_report import report
 from reveal_contract.kube.errors import ApiError, NotFoundError
-from reveal_contract.kube.names import LABEL_STATE, REPORT_KIND
+from reveal_contract.kube.names import EVIDENCE_PORT, LABEL_STATE, REPORT_KIND
 from reveal_contract.kube.paths import JSON, MERGE, path
 
 NOW_S = 1_700_003_600  # an hour after the findings of ``finding_factory``
@@ -20,7 +22,10 @@ Query = Sequence[tuple[str, str]]
 
 
 class ReportsApi:
-    """``Requests`` of the plugin; ``error`` is raised by the next request with that method."""
+    """``Requests`` of the plugin; ``errors`` are raised by requests with that method.
+
+    ``pods`` are running analyzers with the port of this host that stands for theirs.
+    """
 
     def __init__(self, *findings: Finding, profile: str = "p") -> None:
         self.items = {
@@ -28,6 +33,7 @@ class ReportsApi:
         }
         self.errors: dict[str, ApiError] = {}
         self.requests: list[str] = []
+        self.pods: dict[str, int] = {}
 
     @property
     def server(self) -> str:
@@ -55,11 +61,36 @@ class ReportsApi:
         return self.items[name]
 
     def pages(self, path: str, *, query: Query = (), accept: str = JSON) -> Iterator[Object]:
+        if path.endswith("/pods"):
+            yield self._pods(path, dict(query)["labelSelector"])
+            return
         self._asked("LIST", path)
         only_open = ("labelSelector", f"{LABEL_STATE}=Open") in query
         for item in self.items.values():
             if not only_open or item["metadata"]["labels"][LABEL_STATE] == "Open":
                 yield {"items": [item]}
+
+    @contextmanager
+    def forwarded(self, path: str, port: int) -> Iterator[socket.socket]:
+        if (error := self.errors.get("FORWARD")) is not None:
+            raise error
+        assert port == EVIDENCE_PORT
+        pod, subresource = path.split("/")[-2:]
+        assert subresource == "portforward"
+        with socket.create_connection(("127.0.0.1", self.pods[pod]), 10) as connection:
+            yield connection
+
+    def _pods(self, path: str, selector: str) -> Object:
+        if (error := self.errors.get("PODS")) is not None:
+            raise error
+        assert selector == "app.kubernetes.io/component=analyzer,reveal.dev/profile=p"
+        here = self.pods if path == "/api/v1/namespaces/reveal-system/pods" else {}
+        return {
+            "items": [
+                {"metadata": {"name": name}, "status": {"phase": phase}}
+                for name, phase in [*((each, "Running") for each in here), ("gone", "Failed")]
+            ]
+        }
 
     def _asked(self, method: str, where: str) -> None:
         assert where.startswith(path(REPORT_KIND))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from reveal_analyzer.evidence.endpoint import application
 from reveal_analyzer.evidence.piece import EvidenceWriter
 from reveal_analyzer.evidence.recorder import EvidenceRecorder, RedisSource
 from reveal_analyzer.evidence.store import EvidenceStore, FolderEvidence, RedisEvidence
 from reveal_analyzer.stream.redis_connection import connect
+from reveal_contract.runtime.http_endpoints import serve_locally
 from reveal_contract.settings import AnalyzerSettings
 
 
@@ -21,11 +23,16 @@ def store_of(settings: AnalyzerSettings) -> EvidenceStore:
 
 
 def recorder_of(settings: AnalyzerSettings) -> EvidenceRecorder | None:
-    """Return the recorder, whose thread runs; None if no samples are to be kept."""
+    """Return the recorder, whose thread runs; None if no samples are to be kept.
+
+    Samples can be read on the port of the settings.  Raises ``OSError`` where that is in use.
+    """
     if settings.evidence_store == "none":
         return None
     source = RedisSource.of(connect(settings.redis_url), settings.profile)
     writer = EvidenceWriter(source, store_of(settings), settings.evidence_max_bytes)
     recorder = EvidenceRecorder(writer)
+    if settings.evidence_port:
+        serve_locally(settings.evidence_port, application(store_of(settings)))
     recorder.start()
     return recorder

@@ -12,7 +12,7 @@ from reveal_contract import VERSION
 _PROGRAM = Program("kubectl reveal", extras="local,kubernetes")
 
 try:
-    from reveal_cli.kubectl import flags, open_findings, silence, unsilence, why
+    from reveal_cli.kubectl import evidence, flags, open_findings, silence, ui, unsilence, why
 except ModuleNotFoundError as error:
     sys.exit(_PROGRAM.missing(error))
 
@@ -29,7 +29,7 @@ def build_parser() -> argparse.ArgumentParser:
     flags.add_common(parser)
     parser.set_defaults(run=open_findings.run, **flags.DEFAULTS)
     verbs = parser.add_subparsers(dest="verb", metavar="VERB")
-    for verb in (why, silence, unsilence):
+    for verb in (why, evidence, ui, silence, unsilence):
         verb.add(verbs)
     return parser
 

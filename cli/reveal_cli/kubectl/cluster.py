@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import socket
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -60,12 +61,19 @@ class Requests(Protocol):
 
     def pages(self, path: str, *, query: Query = (), accept: str = ...) -> Iterator[Object]: ...
 
+    def forwarded(self, path: str, port: int) -> AbstractContextManager[socket.socket]: ...
+
 
 class Cluster:
     """The AnomalyReports of a cluster; each method raises ``CliError``."""
 
     def __init__(self, requests: Requests) -> None:
         self._requests = requests
+
+    @property
+    def requests(self) -> Requests:
+        """The requests with the rights of the user."""
+        return self._requests
 
     @property
     def now_ns(self) -> int:

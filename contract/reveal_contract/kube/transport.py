@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -256,6 +258,33 @@ class Transport:
         finally:
             response.close()
 
+    @contextmanager
+    def forwarded(self, path: str, port: int) -> Iterator[socket.socket]:
+        """Connect to a port of a pod, ``path`` is its subresource ``portforward``.
+
+        What the pod refuses ends the stream without data.
+        """
+        from kubernetes.stream import ws_client  # noqa: PLC0415 - for a few users of this class
+
+        request = f"forward port {port} of {path}"
+        try:
+            _, url, headers, *_ = self._client.param_serialize(
+                "GET", path, query_params=[("ports", str(port))], header_params={},
+                auth_settings=["BearerToken"],
+            )  # fmt: skip
+            lower = {name.lower(): value for name, value in (headers or {}).items()}
+            forward = ws_client.portforward_call(self._configuration, "GET", url, headers=lower)
+        except (ApiException, OSError) as error:
+            raise _refused(request, str(getattr(error, "reason", "") or error)) from None
+        except config.ConfigException as error:  # the file of the token, when it is renewed
+            raise ForbiddenError(str(error), UNAUTHORIZED, request=request) from None
+        try:
+            connection: socket.socket = forward.socket(port)
+            connection.settimeout(self._timeouts[1])
+            yield connection
+        finally:
+            forward.close()
+
     def close(self) -> None:
         """Close the connections."""
         self._client.close()  # type: ignore[no-untyped-call]
@@ -304,6 +333,14 @@ def lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
     for chunk in chunks:
         *whole, rest = (rest + chunk).split(b"\n")
         yield from (line for line in whole if line)
+
+
+def _refused(request: str, text: str) -> ApiError:
+    """Return the error of a WebSocket that was not opened, by the status in its text."""
+    status = re.search(r"Handshake status (\d{3})", text)
+    if status is None:
+        return UnavailableError(text.splitlines()[0][:300] if text else "", request=request)
+    return error_of(request, int(status[1]), b"", text[:300])
 
 
 def _no_response(request: str, error: Exception) -> ApiError:

@@ -38,8 +38,21 @@ def serve(
         server = _listening(port, application(registry, checks))
     except OSError as error:
         raise OSError(error.errno, f"port {port} for metrics: {error.strerror}") from None
-    threading.Thread(target=server.serve_forever, name="reveal-http", daemon=True).start()
-    return int(server.server_port)
+    return _start(server)
+
+
+def serve_locally(port: int, app: WSGIApplication) -> int:
+    """Serve an application on 127.0.0.1 only, as ``serve`` does; return the port.
+
+    In a pod this is what ``kubectl port-forward`` reaches, and other pods do not.
+    """
+    try:
+        server = make_server(
+            "127.0.0.1", port, app, server_class=_LocalServer, handler_class=_Handler
+        )
+    except OSError as error:
+        raise OSError(error.errno, f"port {port} of 127.0.0.1: {error.strerror}") from None
+    return _start(server)
 
 
 def application(registry: CollectorRegistry, checks: Mapping[str, Check]) -> WSGIApplication:
@@ -53,14 +66,20 @@ def application(registry: CollectorRegistry, checks: Mapping[str, Check]) -> WSG
         if path in checks:
             problem = checks[path]()
             status = "503 Service Unavailable" if problem else "200 OK"
-            return _text(start, status, problem or "ok")
+            return text_response(start, status, problem or "ok")
         known = ", ".join(("/metrics", *checks))
-        return _text(start, "404 Not Found", f"not found; try {known}")
+        return text_response(start, "404 Not Found", f"not found; try {known}")
 
     return answer
 
 
-def _text(start: StartResponse, status: str, text: str) -> list[bytes]:
+def _start(server: WSGIServer) -> int:
+    threading.Thread(target=server.serve_forever, name="reveal-http", daemon=True).start()
+    return int(server.server_port)
+
+
+def text_response(start: StartResponse, status: str, text: str) -> list[bytes]:
+    """Begin a response of plain text and return its body."""
     start(status, [("Content-Type", "text/plain; charset=utf-8")])
     return [f"{text}\n".encode()]
 
@@ -85,6 +104,10 @@ class _Server(ThreadingMixIn, WSGIServer):
         TCPServer.server_bind(self)
         self.server_name, self.server_port = socket.gethostname(), self.server_address[1]
         self.setup_environ()
+
+
+class _LocalServer(_Server):
+    address_family = socket.AF_INET
 
 
 def _listening(port: int, app: WSGIApplication) -> WSGIServer:

@@ -1,0 +1,55 @@
+"""The endpoint of samples, over HTTP."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from http.client import HTTPConnection
+
+import pytest
+import redis
+
+from reveal_analyzer.evidence.endpoint import application
+from reveal_contract.recording import RecordingError
+from reveal_contract.runtime.http_endpoints import serve_locally
+from support.evidence_samples import MemoryStore
+
+
+@dataclass
+class AwayStore(MemoryStore):
+    """A store that fails as ``error`` says."""
+
+    error: Exception | None = None
+
+    def get(self, name: str) -> bytes | None:
+        if self.error is not None:
+            raise self.error
+        return super().get(name)
+
+
+def answer(store: MemoryStore, path: str) -> tuple[int, bytes]:
+    connection = HTTPConnection("127.0.0.1", serve_locally(0, application(store)), timeout=10)
+    connection.request("GET", path)
+    response = connection.getresponse()
+    return response.status, response.read()
+
+
+def test_the_recording_of_a_finding_is_served() -> None:
+    store = MemoryStore(kept={"cpu-1": bytes(range(256))})
+    assert answer(store, "/evidence/cpu-1") == (200, bytes(range(256)))
+
+
+@pytest.mark.parametrize(
+    "path", ["/evidence/cpu-2", "/evidence/..%2Fcpu-1", "/evidence/", "/", "/metrics"]
+)
+def test_what_is_not_kept_is_not_found(path: str) -> None:
+    status, text = answer(MemoryStore(kept={"cpu-1": b"x"}), path)
+    assert (status, text) == (404, b"there are no samples of this finding\n")
+
+
+@pytest.mark.parametrize(
+    ("error", "status"), [(redis.ConnectionError("gone"), 503), (RecordingError("damaged"), 500)]
+)
+def test_a_store_that_fails_is_an_error(error: Exception, status: int) -> None:
+    found, text = answer(AwayStore(error=error), "/evidence/cpu-1")
+    assert found == status
+    assert str(error).encode() in text

@@ -1,0 +1,53 @@
+"""``kubectl reveal ui``: reports as a source of findings."""
+
+from __future__ import annotations
+
+import pytest
+
+from reveal_analyzer.evidence.endpoint import application
+from reveal_analyzer.evidence.whole import evidence_of
+from reveal_cli.errors import CliError
+from reveal_cli.kubectl.cluster import Cluster
+from reveal_cli.kubectl.ui import ClusterFindings
+from reveal_contract.finding import EvidenceRef, FindingKind
+from reveal_contract.kube.errors import UnavailableError
+from reveal_contract.runtime.http_endpoints import serve_locally
+from support.evidence_samples import MemoryStore, finding, slices
+from support.reports_api import ReportsApi
+
+KEPT = finding(100, end=130, id="cpu-1", evidence_ref=EvidenceRef("Redis", "cpu-1"),
+               victims=("ml/train-0",))  # fmt: skip
+HINT = finding(100, id="hint", kind=FindingKind.CONFIGURATION)
+
+
+@pytest.fixture
+def api() -> ReportsApi:
+    return ReportsApi(KEPT, HINT)
+
+
+def source_of(api: ReportsApi) -> ClusterFindings:
+    return ClusterFindings(Cluster(api), "reveal-system")
+
+
+def test_reports_are_listed_with_their_jobs(api: ReportsApi) -> None:
+    listing = source_of(api).listing()
+    assert {each.key: each.job for each in listing.findings} == {
+        "p-n1-cpu-1": "ml/train", "p-n1-hint": "",
+    }  # fmt: skip
+
+
+def test_the_page_has_the_samples_of_an_analyzer(api: ReportsApi) -> None:
+    store = MemoryStore(kept={"cpu-1": evidence_of(KEPT, slices(200), [], 10**6)})
+    api.pods["a"] = serve_locally(0, application(store))
+    assert "cpu.pressure.some" in source_of(api).page("p-n1-cpu-1")
+
+
+def test_a_hint_has_no_samples(api: ReportsApi) -> None:
+    with pytest.raises(CliError, match="is about the configuration"):
+        source_of(api).page("p-n1-hint")
+
+
+def test_a_cluster_that_is_away_is_a_sentence(api: ReportsApi) -> None:
+    api.errors["LIST"] = UnavailableError("refused")
+    with pytest.raises(CliError, match="cannot be reached"):
+        source_of(api).listing()
