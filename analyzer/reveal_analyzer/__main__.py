@@ -169,7 +169,7 @@ def build(
 ) -> Worker:
     """Return the worker with all its parts; metrics are served, nothing is read yet."""
     from reveal_analyzer.detectors import isolation_forest  # noqa: PLC0415
-    from reveal_analyzer.evidence.factory import recorder_of  # noqa: PLC0415
+    from reveal_analyzer.evidence.factory import recorder_of, serve_samples  # noqa: PLC0415
     from reveal_analyzer.fleet.fleet import Fleet  # noqa: PLC0415
     from reveal_analyzer.hypotheses import loader  # noqa: PLC0415
     from reveal_analyzer.kernels.selection import use_fastest  # noqa: PLC0415 - a second of imports
@@ -211,6 +211,7 @@ def build(
     worker = Worker(reader, analysis, sinks, metrics, fleet, observe, OPTIONAL_STATE)
     if (recorder := recorder_of(settings)) is not None:
         worker.keep_evidence(recorder)
+    serve_samples(settings)
     return worker
 
 

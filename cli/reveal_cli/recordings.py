@@ -141,17 +141,17 @@ class Recording:
 
 
 class Slices:
-    """Iterates over the slices of a recording.
+    """Iterates over the slices of a recording in a file, or of ``data`` if that is given.
 
     ``notes`` and ``facts`` are filled while iterating; facts have the start of the slice before
     them (0 without one).  Raises ``CliError`` where the file cannot be read or is damaged.  After
     the iteration ``truncated`` is true for a file that is incomplete and was read up to its end.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, data: bytes | None = None) -> None:
         self.notes: list[dict[str, Any]] = []
         self.facts: list[tuple[Facts, int]] = []
-        self._reader = RecordingReader(path)
+        self._reader = RecordingReader(path, data)
 
     @property
     def truncated(self) -> bool:

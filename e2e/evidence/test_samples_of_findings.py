@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from reveal_cli.recordings import Slices
-from reveal_contract.kube.names import ANALYZER, EVIDENCE_PORT, METRICS_PORT, child_name
+from reveal_contract.kube.names import ANALYZER, METRICS_PORT, SAMPLES_PORT, child_name
 from support.api_server import unique, wait_for
 from support.cluster_release import NAMESPACE, PROFILE, Release, now, rolled_out
 from support.faulty_pods import quota, throttled
@@ -85,7 +85,7 @@ def _permit(watched: Release, user: str) -> None:
     watched.kube.create({
         "apiVersion": f"{RBAC}/v1", "kind": "RoleBinding",
         "metadata": {"name": user, "namespace": NAMESPACE},
-        "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": "reveal-evidence"},
+        "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": "reveal-samples"},
         "subjects": [{"kind": "ServiceAccount", "name": user, "namespace": "default"}],
     })  # fmt: skip
 
@@ -107,6 +107,16 @@ def test_a_finding_has_its_samples_when_pod_and_analyzer_are_gone(
     assert [each for each in parsed.all("figure") if each.attributes["class"] == "chart"]
 
 
+def test_a_node_is_shown_live(three_nodes: Release, user: tuple[str, Path]) -> None:
+    name, config = user
+    _permit(three_nodes, name)
+    done = _run(config, "top", NODE)
+    assert done.returncode == 0, done.stderr
+    first, *others = done.stdout.splitlines()
+    assert first.startswith(f"reveal · {NODE}")
+    assert [line for line in others if line.startswith("SUBJECT")]
+
+
 def test_without_the_role_there_is_a_sentence(
     resolved: str, user: tuple[str, Path], tmp_path: Path
 ) -> None:
@@ -115,7 +125,7 @@ def test_without_the_role_there_is_a_sentence(
     assert (done.returncode, done.stdout) == (1, "")
     [line] = done.stderr.splitlines()
     assert "you may not list pods" in line
-    assert "the Role reveal-evidence" in line
+    assert "the Role reveal-samples" in line
     assert list(tmp_path.glob("*.rvl")) == []
 
 
@@ -126,7 +136,7 @@ def test_other_pods_cannot_read_samples(three_nodes: Release) -> None:
     assert addresses
     for address in addresses:
         script = (
-            f"for port in {METRICS_PORT} {EVIDENCE_PORT}; do"
+            f"for port in {METRICS_PORT} {SAMPLES_PORT}; do"
             f" (exec 3<>/dev/tcp/{address}/$port) 2>/dev/null && echo $port; done; true"
         )
         found = three_nodes.cluster.execute(NODE, "bash", "-c", script)

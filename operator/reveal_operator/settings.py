@@ -6,10 +6,10 @@ import json
 
 from reveal_contract.kube.names import (
     EVIDENCE_FOLDER,
-    EVIDENCE_PORT,
     HOST_FOLDER,
     HYPOTHESES_FOLDER,
     METRICS_PORT,
+    SAMPLES_PORT,
 )
 from reveal_contract.settings import AnalyzerSettings, CollectorSettings
 from reveal_operator.profile import Mode, Profile
@@ -66,7 +66,7 @@ def analyzer_settings(profile: Profile, redis_url: str) -> AnalyzerSettings:
         evidence_folder=EVIDENCE_FOLDER if evidence.claim_name else "",
         evidence_retention_seconds=evidence.retention_seconds,
         evidence_max_bytes=evidence.max_bytes,
-        evidence_port=0 if evidence.store == "None" else EVIDENCE_PORT,
+        samples_port=SAMPLES_PORT,
     )
 
 

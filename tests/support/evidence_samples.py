@@ -83,3 +83,18 @@ class MemoryStore:
 
     def close(self) -> None:
         pass
+
+
+class FixedNodes:
+    """Nodes of a stream: one with a recording, others without anything."""
+
+    def __init__(self, node: str = "", data: bytes = b"") -> None:
+        self._node, self._data = node, data
+
+    def recording(self, node: str, since_ns: int) -> bytes:
+        if node != self._node:
+            raise LookupError(f"{node} has sent nothing")
+        return self._data + str(since_ns).encode()
+
+    def announced(self, node: str) -> dict[str, str | None]:
+        return {"status": "{}" if node == self._node else None}

@@ -11,10 +11,12 @@ from urllib.parse import unquote
 from reveal_contract.finding import Finding
 from reveal_contract.kube.anomaly_report import report
 from reveal_contract.kube.errors import ApiError, NotFoundError
-from reveal_contract.kube.names import EVIDENCE_PORT, LABEL_STATE, REPORT_KIND
+from reveal_contract.kube.names import LABEL_STATE, PROFILE_KIND, REPORT_KIND, SAMPLES_PORT
 from reveal_contract.kube.paths import JSON, MERGE, path
 
 NOW_S = 1_700_003_600  # an hour after the findings of ``finding_factory``
+PROFILES_PATH = path(PROFILE_KIND)
+_ANALYZERS = "app.kubernetes.io/component=analyzer"
 SERVER = "https://cluster.example:6443"
 
 Object = dict[str, Any]
@@ -24,7 +26,8 @@ Query = Sequence[tuple[str, str]]
 class ReportsApi:
     """``Requests`` of the plugin; ``errors`` are raised by requests with that method.
 
-    ``pods`` are running analyzers with the port of this host that stands for theirs.
+    ``pods`` are running analyzers of all ``profiles``, each with the port of this host that stands
+    for its own.
     """
 
     def __init__(self, *findings: Finding, profile: str = "p") -> None:
@@ -34,6 +37,7 @@ class ReportsApi:
         self.errors: dict[str, ApiError] = {}
         self.requests: list[str] = []
         self.pods: dict[str, int] = {}
+        self.profiles = [profile]
 
     @property
     def server(self) -> str:
@@ -64,6 +68,9 @@ class ReportsApi:
         if path.endswith("/pods"):
             yield self._pods(path, dict(query)["labelSelector"])
             return
+        if path == PROFILES_PATH:
+            yield {"items": [{"metadata": {"name": name}} for name in self.profiles]}
+            return
         self._asked("LIST", path)
         only_open = ("labelSelector", f"{LABEL_STATE}=Open") in query
         for item in self.items.values():
@@ -74,7 +81,7 @@ class ReportsApi:
     def forwarded(self, path: str, port: int) -> Iterator[socket.socket]:
         if (error := self.errors.get("FORWARD")) is not None:
             raise error
-        assert port == EVIDENCE_PORT
+        assert port == SAMPLES_PORT
         pod, subresource = path.split("/")[-2:]
         assert subresource == "portforward"
         with socket.create_connection(("127.0.0.1", self.pods[pod]), 10) as connection:
@@ -83,7 +90,8 @@ class ReportsApi:
     def _pods(self, path: str, selector: str) -> Object:
         if (error := self.errors.get("PODS")) is not None:
             raise error
-        assert selector == "app.kubernetes.io/component=analyzer,reveal.dev/profile=p"
+        selectors = (f"{_ANALYZERS},reveal.dev/profile={name}" for name in self.profiles)
+        assert selector in selectors
         here = self.pods if path == "/api/v1/namespaces/reveal-system/pods" else {}
         return {
             "items": [

@@ -1,12 +1,14 @@
-"""HTTP endpoint of the samples of findings: ``GET /evidence/NAME``.
+"""HTTP endpoint of samples: those that are kept of findings, and those in the stream.
 
 It listens on 127.0.0.1: who may forward ports of the pod may read samples.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import parse_qs
 
 from reveal_analyzer.evidence.store import EvidenceStore, load_evidence
 from reveal_analyzer.stream.redis_connection import OUTAGE
@@ -16,24 +18,70 @@ from reveal_contract.runtime.http_endpoints import text_response
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-PATH = "/evidence/"
+_BINARY, _JSON = "application/octet-stream", "application/json"
+_NOT_FOUND = "404 Not Found"
 
 
-def application(store: EvidenceStore) -> WSGIApplication:
-    """Return the application: 200 with the recording of a finding, else a sentence."""
+class Nodes(Protocol):
+    """What the stream has of nodes; methods raise ``LookupError`` with a sentence for none."""
+
+    def recording(self, node: str, since_ns: int) -> bytes:
+        """Return a recording of the slices that begin after ``since_ns``."""
+
+    def announced(self, node: str) -> dict[str, Any]:
+        """Return what the collector of a node published."""
+
+
+def application(store: EvidenceStore | None, nodes: Nodes) -> WSGIApplication:
+    """Return the application, which responds with 200 and samples, else with a sentence.
+
+    ``/evidence/NAME`` is the recording of a finding.  ``/slices/NODE?since=NS`` is a recording of
+    the last two minutes of a node, or what begins after that time of the node; ``/announced/NODE``
+    is a JSON object of what its collector says of itself.
+    """
+    routes: Mapping[str, Callable[[str, str], tuple[str, bytes]]] = {
+        "evidence": lambda name, _: (_BINARY, _kept(store, name)),
+        "slices": lambda node, query: (_BINARY, nodes.recording(node, _since(query))),
+        "announced": lambda node, _: (_JSON, json.dumps(nodes.announced(node)).encode()),
+    }
 
     def answer(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
-        name = str(environ.get("PATH_INFO", "")).removeprefix(PATH)
+        kind, _, name = _path(environ).partition("/")
+        if kind not in routes:
+            return text_response(start, _NOT_FOUND, "not found")
         try:
-            data = load_evidence(store, name)
-        except KeyError:
-            return text_response(start, "404 Not Found", "there are no samples of this finding")
-        except RecordingError as error:
-            return text_response(start, "500 Internal Server Error", str(error))
+            content, data = routes[kind](name, str(environ.get("QUERY_STRING", "")))
+        except LookupError as error:
+            return text_response(start, _NOT_FOUND, str(error.args[0]))
+        except ValueError as error:  # of a query, or a damaged recording
+            damaged = isinstance(error, RecordingError)
+            status = "500 Internal Server Error" if damaged else "400 Bad Request"
+            return text_response(start, status, str(error))
         except OUTAGE as error:
             return text_response(start, "503 Service Unavailable", f"the store is away: {error}")
-        headers = [("Content-Type", "application/octet-stream"), ("Content-Length", f"{len(data)}")]
-        start("200 OK", headers)
+        start("200 OK", [("Content-Type", content), ("Content-Length", f"{len(data)}")])
         return [data]
 
     return answer
+
+
+def _path(environ: Mapping[str, Any]) -> str:
+    """Return the path as text: WSGI has its bytes as Latin-1 (PEP 3333)."""
+    raw = str(environ.get("PATH_INFO", "")).encode("latin-1", "replace")
+    return raw.decode(errors="replace").removeprefix("/")
+
+
+def _kept(store: EvidenceStore | None, name: str) -> bytes:
+    try:
+        if store is not None:
+            return load_evidence(store, name)
+    except KeyError:
+        pass
+    raise LookupError("there are no samples of this finding")
+
+
+def _since(query: str) -> int:
+    try:
+        return int(parse_qs(query).get("since", ["0"])[0])
+    except ValueError:
+        raise ValueError("since: must be nanoseconds") from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from reveal_analyzer.evidence.endpoint import application
+from reveal_analyzer.evidence.live_nodes import LiveNodes
 from reveal_analyzer.evidence.piece import EvidenceWriter
 from reveal_analyzer.evidence.recorder import EvidenceRecorder, RedisSource
 from reveal_analyzer.evidence.store import EvidenceStore, FolderEvidence, RedisEvidence
@@ -23,16 +24,19 @@ def store_of(settings: AnalyzerSettings) -> EvidenceStore:
 
 
 def recorder_of(settings: AnalyzerSettings) -> EvidenceRecorder | None:
-    """Return the recorder, whose thread runs; None if no samples are to be kept.
-
-    Samples can be read on the port of the settings.  Raises ``OSError`` where that is in use.
-    """
+    """Return the recorder, whose thread runs; None if no samples are to be kept."""
     if settings.evidence_store == "none":
         return None
     source = RedisSource.of(connect(settings.redis_url), settings.profile)
     writer = EvidenceWriter(source, store_of(settings), settings.evidence_max_bytes)
     recorder = EvidenceRecorder(writer)
-    if settings.evidence_port:
-        serve_locally(settings.evidence_port, application(store_of(settings)))
     recorder.start()
     return recorder
+
+
+def serve_samples(settings: AnalyzerSettings) -> None:
+    """Let samples be read on the port of the settings; raises ``OSError`` if it is in use."""
+    if settings.samples_port:
+        store = None if settings.evidence_store == "none" else store_of(settings)
+        nodes = LiveNodes(connect(settings.redis_url), settings.profile)
+        serve_locally(settings.samples_port, application(store, nodes))

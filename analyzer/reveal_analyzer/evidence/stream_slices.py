@@ -40,10 +40,19 @@ class StreamSlices:
         The time is that of the node.  Slices that cannot be used are left out: who analyzes the
         node counts them.
         """
-        data = list(self._data_since(node, since_ns))
-        self._fetch_tables(node, {_table(each) for each in data})
-        slices = (found for each in data if (found := self._decoded(each)) is not None)
-        return sorted(slices, key=lambda found: found[0].start_ns)
+        return [found for _, found in self._found_since(node, since_ns)]
+
+    def messages_since(self, node: str, since_ns: int) -> list[tuple[bytes, ChannelTable]]:
+        """Return the same slices as they were sent."""
+        return [(data, table) for data, (_, table) in self._found_since(node, since_ns)]
+
+    def _found_since(self, node: str, since_ns: int) -> list[tuple[bytes, Slice]]:
+        """Return the messages that can be used, each with its slice."""
+        messages = list(self._data_since(node, since_ns))
+        self._fetch_tables(node, {_table(each) for each in messages})
+        decoded = ((each, self._decoded(each)) for each in messages)
+        found = [(data, each) for data, each in decoded if each is not None]
+        return sorted(found, key=lambda pair: pair[1][0].start_ns)
 
     def _fetch_tables(self, node: str, keys: set[bytes]) -> None:
         """Request the tables that are not known, some of them in each turn."""

@@ -10,10 +10,20 @@ from typing import Any
 import redis
 
 from reveal_contract.cpu_shares import EQUAL_SHARES, CpuShares, SharesError
-from reveal_contract.names import CPU_SHARES, EARLIER_NODE_KEYS, SUBJECTS, node_key
+from reveal_contract.foreign_names import printable
+from reveal_contract.names import (
+    CPU_SHARES,
+    EARLIER_NODE_KEYS,
+    SUBJECTS,
+    key_pattern,
+    node_key,
+    node_of_key,
+)
 from reveal_contract.subjects import Identity, SubjectsError, from_rows
 
 log = logging.getLogger(__name__)
+
+_MOST_LISTED = 8  # nodes in a sentence
 
 
 def node_records(
@@ -43,12 +53,17 @@ def node_subjects(
 ) -> dict[str, tuple[Identity, ...]]:
     """Return the subject tables of nodes; an unusable one is logged and empty."""
     records = node_records(client, profile, SUBJECTS, nodes)
-    return {node: _identities(node, data) for node, data in zip(nodes, records, strict=True)}
+    return {node: subjects_of(node, data) for node, data in zip(nodes, records, strict=True)}
 
 
 def node_shares(client: redis.Redis, profile: str, node: str) -> CpuShares:
     """Return the CPU shares of a node's subjects; equal ones where none can be used."""
     data: Any = client.hget(node_key(profile, node), CPU_SHARES)
+    return shares_of(node, data)
+
+
+def shares_of(node: str, data: bytes | str | None) -> CpuShares:
+    """Return the CPU shares that were published; equal ones where they cannot be used."""
     try:
         return CpuShares.from_rows(json.loads(data)) if data else EQUAL_SHARES
     except (SharesError, ValueError, RecursionError) as error:
@@ -56,9 +71,22 @@ def node_shares(client: redis.Redis, profile: str, node: str) -> CpuShares:
         return EQUAL_SHARES
 
 
-def _identities(node: str, data: bytes | None) -> tuple[Identity, ...]:
+def subjects_of(node: str, data: bytes | str | None) -> tuple[Identity, ...]:
+    """Return the subject table that was published; an unusable one is logged and empty."""
     try:
         return from_rows(json.loads(data)) if data else ()
     except (SubjectsError, ValueError, RecursionError) as error:
         log.warning("subjects of node %s are not known: %s", node, error)
         return ()
+
+
+def known_nodes(client: redis.Redis, profile: str) -> list[str]:
+    """Return the nodes of which there is anything, by name; raises what redis-py raises."""
+    keys = client.scan_iter(match=key_pattern(profile), count=1000)
+    return sorted({node_of_key(key.decode(errors="replace")) for key in keys} - {""})
+
+
+def nodes_text(nodes: Sequence[str]) -> str:
+    """Return the end of a sentence on an unknown node: those that there are."""
+    names = ", ".join(printable(node) for node in nodes[:_MOST_LISTED])
+    return f"; nodes of the profile: {names}" if names else ""

@@ -6,7 +6,6 @@ import argparse
 import math
 import os
 import sys
-from typing import TYPE_CHECKING
 
 from reveal_cli.collector_process import host_flags
 from reveal_cli.errors import DONE, ERROR, USAGE, CliError
@@ -16,9 +15,6 @@ from reveal_cli.recordings import NoRecording
 from reveal_cli.terminal import console, show
 from reveal_contract.names import REDIS_VARIABLE
 from reveal_contract.settings import AnalyzerSettings
-
-if TYPE_CHECKING:
-    from reveal_cli.top_screen import LastFrame, LiveScreen
 
 _ONCE_SECONDS = 12.0  # the window of the frame, and the first reading
 
@@ -56,10 +52,10 @@ def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
     from reveal_cli.top_screen import LastFrame, LiveScreen, frame  # noqa: PLC0415
 
     check_host(arguments)
+    if arguments.profile is not None:
+        return _of_node(arguments, interrupt)
     once = arguments.once or not sys.stdout.isatty()
     screen = LastFrame() if once else LiveScreen(console(sys.stdout))
-    if arguments.profile is not None:
-        return _of_node(arguments, interrupt, screen, once=once)
     plan = ScanPlan(
         node=arguments.node,
         duration=_ONCE_SECONDS if once else math.inf,
@@ -77,29 +73,18 @@ def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
     return ERROR if session.state.failed else DONE
 
 
-def _of_node(
-    arguments: argparse.Namespace,
-    interrupt: Interrupt,
-    screen: LastFrame | LiveScreen,
-    *,
-    once: bool,
-) -> int:
+def _of_node(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
     """Show frames of a node that others watch, by its stream."""
-    from reveal_cli.stream_session import StreamPlan, StreamSession  # noqa: PLC0415 - redis
-    from reveal_cli.top_screen import frame  # noqa: PLC0415 - numpy
+    from reveal_cli.node_stream import RedisNodeStream  # noqa: PLC0415 - numpy
+    from reveal_cli.node_top import show_node  # noqa: PLC0415
     from reveal_contract.redis_address import AddressError  # noqa: PLC0415
 
     url = arguments.redis or os.environ.get(REDIS_VARIABLE, "")
     if not url:
         raise CliError(f"--profile needs --redis URL or {REDIS_VARIABLE}", USAGE)
-    duration = 2.0 if once else math.inf
-    plan = StreamPlan(arguments.node, arguments.profile, url, duration)
     try:
-        StreamSession(plan, screen, interrupt).run()
+        stream = RedisNodeStream(arguments.node, arguments.profile, url)
     except AddressError as error:
         raise CliError(f"--redis: {error}", USAGE) from None
-    finally:
-        screen.stop()
-    if screen.view is not None:
-        show(frame(screen.view))
+    show_node(stream, interrupt, once=arguments.once)
     return DONE

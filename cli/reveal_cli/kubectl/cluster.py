@@ -24,7 +24,7 @@ from reveal_contract.kube.errors import (
     ApiError,
     NotFoundError,
 )
-from reveal_contract.kube.names import LABEL_STATE, REPORT_KIND, clipped
+from reveal_contract.kube.names import LABEL_STATE, PROFILE_KIND, REPORT_KIND, clipped
 from reveal_contract.kube.paths import MERGE, METADATA_ONLY, path
 from reveal_contract.time_units import NS_PER_SECOND
 
@@ -100,6 +100,12 @@ class Cluster:
             raise CliError(f"there is no report {name}{hint}") from None
         return _parsed(found, name)
 
+    def profiles(self) -> list[str]:
+        """Return the names of the RevealProfiles."""
+        with self._clear_errors("list", READ_ROLE, "RevealProfiles"):
+            pages = list(self._requests.pages(path(PROFILE_KIND), accept=METADATA_ONLY))
+        return _names_in(pages)
+
     def annotate(self, name: str, annotations: Mapping[str, str | None]) -> ClusterReport:
         """Set annotations of a report, remove those that are None, and return the report."""
         body = {"metadata": {"annotations": dict(annotations)}}
@@ -123,16 +129,16 @@ class Cluster:
             pages = list(self._requests.pages(path(REPORT_KIND), accept=METADATA_ONLY))
         except ApiError:
             return []
-        return [str(each["metadata"]["name"]) for page in pages for each in page.get("items") or ()]
+        return _names_in(pages)
 
     @contextmanager
-    def _clear_errors(self, verb: str, role: str) -> Iterator[None]:
+    def _clear_errors(self, verb: str, role: str, what: str = "AnomalyReports") -> Iterator[None]:
         try:
             yield
         except NotFoundError:
             raise  # the caller knows what was asked for
         except ApiError as error:
-            raise CliError(sentence(error, self._requests.server, verb, role)) from None
+            raise CliError(sentence(error, self._requests.server, verb, role, what)) from None
 
 
 def _parsed(found: Object, name: str) -> ClusterReport:
@@ -142,7 +148,13 @@ def _parsed(found: Object, name: str) -> ClusterReport:
     return report
 
 
-def sentence(error: ApiError, server: str, verb: str, role: str) -> str:
+def _names_in(pages: Sequence[Object]) -> list[str]:
+    return [str(each["metadata"]["name"]) for page in pages for each in page.get("items") or ()]
+
+
+def sentence(
+    error: ApiError, server: str, verb: str, role: str, what: str = "AnomalyReports"
+) -> str:
     """Return what went wrong and what to do; ``role`` is the ClusterRole that permits ``verb``."""
     reason = printable(clipped(error.message, _MAX_REASON))
     if error.status == NO_RESPONSE:
@@ -151,11 +163,11 @@ def sentence(error: ApiError, server: str, verb: str, role: str) -> str:
         return f"the API server {server} does not accept your credentials: log in again"
     if error.status == FORBIDDEN:
         return (
-            f"you may not {verb} AnomalyReports on {server}: ask its administrator for a"
+            f"you may not {verb} {what} on {server}: ask its administrator for a"
             f" ClusterRoleBinding to the ClusterRole {role}, or RELEASE-{role}"
         )
     if error.status == NOT_FOUND:
-        return f"the cluster {server} has no AnomalyReports: Reveal is not installed there"
+        return f"the cluster {server} has no {what}: Reveal is not installed there"
     return f"the API server {server} answers with {error.status}: {reason}"
 
 

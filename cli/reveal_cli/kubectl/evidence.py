@@ -14,7 +14,7 @@ from reveal_cli.errors import DONE
 from reveal_cli.interrupt import Interrupt
 from reveal_cli.kubectl import flags
 from reveal_cli.kubectl.cluster import connect
-from reveal_cli.kubectl.pod_samples import DEFAULT_NAMESPACE, samples_of
+from reveal_cli.kubectl.pod_samples import samples_of
 from reveal_cli.kubectl.reports import ClusterReport
 
 if TYPE_CHECKING:
@@ -62,10 +62,7 @@ def _add(
         "-f", "--file", metavar="FILE", type=Path,
         help=f"the file to write (default: REPORT{ending})",
     )  # fmt: skip
-    parser.add_argument(
-        "--reveal-namespace", metavar="NAME", default=DEFAULT_NAMESPACE,
-        help=f"the namespace of the analyzers (default: {DEFAULT_NAMESPACE})",
-    )  # fmt: skip
+    flags.add_reveal_namespace(parser)
     flags.add_common(parser)
     parser.set_defaults(run=run, write=write, ending=ending)
 

@@ -37,6 +37,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "--because", metavar="TEXT", type=reason, required=True, help="why, for others to read"
     )
     flags.add_common(parser)
+    flags.add_output(parser)
     parser.set_defaults(run=run)
 
 

@@ -10,7 +10,7 @@ from reveal_cli.jobs import affected_job
 from reveal_cli.kubectl import flags
 from reveal_cli.kubectl.cluster import Cluster, connect
 from reveal_cli.kubectl.evidence import page_of
-from reveal_cli.kubectl.pod_samples import DEFAULT_NAMESPACE, samples_of
+from reveal_cli.kubectl.pod_samples import samples_of
 from reveal_cli.ui.source import ListedFinding, Listing
 
 
@@ -27,10 +27,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--port", metavar="PORT", type=int, default=0, help="the port (default: any free one)"
     )
-    parser.add_argument(
-        "--reveal-namespace", metavar="NAME", default=DEFAULT_NAMESPACE,
-        help=f"the namespace of the analyzers (default: {DEFAULT_NAMESPACE})",
-    )  # fmt: skip
+    flags.add_reveal_namespace(parser)
     flags.add_common(parser)
     parser.set_defaults(run=run)
 

@@ -24,6 +24,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("name", metavar="REPORT", help="the name of the report")
     flags.add_common(parser)
+    flags.add_output(parser)
     parser.set_defaults(run=run)
 
 

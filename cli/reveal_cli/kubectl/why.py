@@ -34,6 +34,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         help="only pods and jobs of this namespace (default: of all)",
     )  # fmt: skip
     flags.add_common(parser)
+    flags.add_output(parser)
     parser.set_defaults(run=run)
 
 

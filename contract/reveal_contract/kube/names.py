@@ -57,7 +57,7 @@ EVIDENCE_FOLDER = "/var/lib/reveal/evidence"  # the volume of a claim that a pro
 HOST_FOLDER = "/host"  # the host's /proc, /sys below it
 
 METRICS_PORT = 9478  # of analyzers; collectors have none unless a profile sets one
-EVIDENCE_PORT = 9479  # of analyzers, on 127.0.0.1 of the pod: for port-forward
+SAMPLES_PORT = 9479  # of analyzers, on 127.0.0.1 of the pod: for port-forward
 
 _MAX_LABEL = 63
 _MAX_NAME = 253

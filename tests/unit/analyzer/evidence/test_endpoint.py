@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from http.client import HTTPConnection
+from urllib.parse import quote
 
 import pytest
 import redis
@@ -11,7 +12,7 @@ import redis
 from reveal_analyzer.evidence.endpoint import application
 from reveal_contract.recording import RecordingError
 from reveal_contract.runtime.http_endpoints import serve_locally
-from support.evidence_samples import MemoryStore
+from support.evidence_samples import FixedNodes, MemoryStore
 
 
 @dataclass
@@ -26,8 +27,11 @@ class AwayStore(MemoryStore):
         return super().get(name)
 
 
-def answer(store: MemoryStore, path: str) -> tuple[int, bytes]:
-    connection = HTTPConnection("127.0.0.1", serve_locally(0, application(store)), timeout=10)
+def answer(
+    store: MemoryStore | None, path: str, nodes: FixedNodes | None = None
+) -> tuple[int, bytes]:
+    port = serve_locally(0, application(store, nodes or FixedNodes()))
+    connection = HTTPConnection("127.0.0.1", port, timeout=10)
     connection.request("GET", path)
     response = connection.getresponse()
     return response.status, response.read()
@@ -38,12 +42,29 @@ def test_the_recording_of_a_finding_is_served() -> None:
     assert answer(store, "/evidence/cpu-1") == (200, bytes(range(256)))
 
 
-@pytest.mark.parametrize(
-    "path", ["/evidence/cpu-2", "/evidence/..%2Fcpu-1", "/evidence/", "/", "/metrics"]
-)
+@pytest.mark.parametrize("path", ["/evidence/cpu-2", "/evidence/..%2Fcpu-1", "/evidence/"])
 def test_what_is_not_kept_is_not_found(path: str) -> None:
     status, text = answer(MemoryStore(kept={"cpu-1": b"x"}), path)
     assert (status, text) == (404, b"there are no samples of this finding\n")
+
+
+def test_without_a_store_there_are_no_samples_of_findings() -> None:
+    assert answer(None, "/evidence/cpu-1") == (404, b"there are no samples of this finding\n")
+
+
+@pytest.mark.parametrize("path", ["/", "/metrics", "/evidence", "/other/n1", "/%ff"])
+def test_other_paths_are_not_found(path: str) -> None:
+    assert answer(MemoryStore(), path)[0] == 404
+
+
+def test_the_stream_of_a_node_is_served_from_a_time_on() -> None:
+    nodes = FixedNodes("zone/n\u00e4", b"slices since ")
+    name = quote("zone/n\u00e4", safe="")
+    assert answer(None, f"/slices/{name}?since=17", nodes) == (200, b"slices since 17")
+    assert answer(None, f"/slices/{name}", nodes) == (200, b"slices since 0")
+    assert answer(None, f"/announced/{name}", nodes) == (200, b'{"status": "{}"}')
+    assert answer(None, "/slices/n2", nodes) == (404, b"n2 has sent nothing\n")
+    assert answer(None, f"/slices/{name}?since=x", nodes)[0] == 400
 
 
 @pytest.mark.parametrize(

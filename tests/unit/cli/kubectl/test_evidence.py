@@ -16,7 +16,7 @@ from reveal_cli.recordings import Slices
 from reveal_contract.finding import EvidenceRef
 from reveal_contract.kube.errors import ForbiddenError, UnavailableError
 from reveal_contract.runtime.http_endpoints import serve_locally
-from support.evidence_samples import MemoryStore, finding, slices
+from support.evidence_samples import FixedNodes, MemoryStore, finding, slices
 from support.html_pages import ParsedPage
 from support.perfetto_trace import decoded
 from support.reports_api import ReportsApi
@@ -36,7 +36,7 @@ def store() -> MemoryStore:
 def api(store: MemoryStore, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ReportsApi:
     """A cluster with an analyzer that keeps the samples of one of two findings."""
     found = ReportsApi(KEPT, BARE)
-    found.pods["reveal-analyzer-p-x"] = serve_locally(0, application(store))
+    found.pods["reveal-analyzer-p-x"] = serve_locally(0, application(store, FixedNodes()))
     monkeypatch.setattr(evidence, "connect", lambda _: cluster.Cluster(found))
     monkeypatch.chdir(tmp_path)
     return found
@@ -95,11 +95,11 @@ def test_errors_are_sentences_with_the_remedy(
     api.errors["FORWARD"] = UnavailableError("connection refused")
     assert "connection refused" in refused(capsys, "evidence", REPORT)
     api.errors["PODS"] = ForbiddenError("no", 403)
-    assert "the Role reveal-evidence" in refused(capsys, "evidence", REPORT)
+    assert "the Role reveal-samples" in refused(capsys, "evidence", REPORT)
 
 
 def test_samples_that_are_no_longer_kept_are_a_sentence(
     api: ReportsApi, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    api.pods["reveal-analyzer-p-x"] = serve_locally(0, application(MemoryStore()))
+    api.pods["reveal-analyzer-p-x"] = serve_locally(0, application(MemoryStore(), FixedNodes()))
     assert "there are no samples of this finding" in refused(capsys, "evidence", REPORT)

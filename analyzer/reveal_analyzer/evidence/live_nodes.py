@@ -1,0 +1,47 @@
+"""What the stream has of nodes now, for people who watch one from elsewhere."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import redis
+
+from reveal_analyzer.evidence.stream_slices import StreamSlices
+from reveal_analyzer.telemetry.node_records import known_nodes, nodes_text
+from reveal_contract.foreign_names import printable
+from reveal_contract.names import CPU_SHARES, STATUS, SUBJECTS, node_key
+from reveal_contract.recording import RecordingBuffer
+
+_FIELDS = {"subjects": SUBJECTS, "cpuShares": CPU_SHARES, "status": STATUS}
+
+
+class LiveNodes:
+    """Reads nodes of a profile; methods raise what redis-py raises."""
+
+    def __init__(self, client: redis.Redis, profile: str) -> None:
+        self._client, self._profile = client, profile
+        self._slices = StreamSlices(client, profile)
+        self._lock = threading.Lock()  # each request has a thread
+
+    def recording(self, node: str, since_ns: int) -> bytes:
+        """Return a recording of the slices that begin after ``since_ns``.
+
+        Raises ``LookupError`` with a sentence if the stream has none at all.
+        """
+        with self._lock:
+            found = self._slices.messages_since(node, since_ns)
+        if not found and since_ns <= 0:
+            known = nodes_text(known_nodes(self._client, self._profile))
+            raise LookupError(f"{printable(node)} has sent nothing in the last two minutes{known}")
+        recording = RecordingBuffer()
+        for data, table in found:
+            recording.message(data, table)
+        return recording.to_bytes()
+
+    def announced(self, node: str) -> dict[str, Any]:
+        """Return the texts that the collector published, None for what it did not."""
+        names = list(_FIELDS.values())
+        found: Any = self._client.hmget(node_key(self._profile, node), names)
+        texts = [None if each is None else each.decode(errors="replace") for each in found]
+        return dict(zip(_FIELDS, texts, strict=True))
