@@ -21,8 +21,10 @@ from types import FrameType
 from reveal_analyzer.sinks import Sink
 from reveal_analyzer.sinks.jsonl import JsonlSink
 from reveal_analyzer.sinks.kube.sink import KubeSink, sink_of
-from reveal_analyzer.sinks.metrics import KubeSinkMetrics, Metrics
+from reveal_analyzer.sinks.metrics import KubeSinkMetrics, Metrics, OtlpMetrics
+from reveal_analyzer.sinks.otlp.sink import sink_of as otlp_sink_of
 from reveal_analyzer.stream.reader import StreamReader
+from reveal_analyzer.telemetry.snapshot import Snapshot
 from reveal_analyzer.worker import Worker
 from reveal_contract import VERSION
 from reveal_contract.foreign_names import printable
@@ -192,6 +194,9 @@ def build(
     if by_subject is not None:
         sinks.append(by_subject)
         metrics.registry.register(by_subject)
+    if (otlp := otlp_sink_of(settings)) is not None:
+        sinks.append(otlp)
+        metrics.registry.register(OtlpMetrics(otlp.counts))
     reader = StreamReader(settings, owner)
     if settings.metrics_port:
         metrics.serve(settings.metrics_port, pulse.stalled, partial(not_ready, pulse, reader))
@@ -207,12 +212,21 @@ def build(
         return result
 
     fleet = Fleet(reader.connection.client, settings.profile, owner)
-    observe = cluster.observe if cluster is not None else None
+    observers = [sink.observe for sink in (cluster, otlp) if sink is not None]
+    observe = partial(_observe_all, observers) if observers else None
     worker = Worker(reader, analysis, sinks, metrics, fleet, observe, OPTIONAL_STATE)
+    if otlp is not None:
+        worker.report_degradations(otlp.degradations)
     if (recorder := recorder_of(settings)) is not None:
         worker.keep_evidence(recorder)
     serve_samples(settings)
     return worker
+
+
+def _observe_all(observers: Sequence[Callable[[Snapshot], None]], snapshot: Snapshot) -> None:
+    """Give a snapshot to all who want one."""
+    for observe in observers:
+        observe(snapshot)
 
 
 def run(worker: Worker, stopping: Callable[[], bool], pulse: LivenessFiles) -> None:

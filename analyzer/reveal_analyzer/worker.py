@@ -12,6 +12,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from operator import attrgetter
 
 from reveal_analyzer.configuration.feed import FactsFeed
@@ -24,6 +25,7 @@ from reveal_analyzer.state.codec import Position, SectionPath
 from reveal_analyzer.stream.gc_control import GarbageControl
 from reveal_analyzer.stream.reader import StreamReader
 from reveal_analyzer.stream.received import Received
+from reveal_analyzer.telemetry.degraded import Degradation
 from reveal_analyzer.telemetry.snapshot import SILENT_SECONDS, NodeSnapshot, Snapshot
 from reveal_analyzer.watched_node import Analysis, WatchedNode
 from reveal_contract.finding import FindingChange, FindingUpdate
@@ -67,6 +69,7 @@ class Worker:
         optional_state: Sequence[SectionPath] = (),
     ) -> None:
         self._evidence: EvidenceRecorder | NoEvidence = NoEvidence()
+        self._degradations: list[Callable[[], Iterable[Degradation]]] = []
         self._fleet, self._observe = fleet, observe
         self._last_snapshot: tuple[float, frozenset[int]] = (0.0, frozenset())
         self._reader, self._analysis = reader, analysis
@@ -98,6 +101,11 @@ class Worker:
         """Keep the samples of findings with this recorder; findings refer to them."""
         self._evidence = recorder
         self._sinks.append(recorder)
+        self.report_degradations(recorder.degradations)
+
+    def report_degradations(self, source: Callable[[], Iterable[Degradation]]) -> None:
+        """Let snapshots have what a part of this analyzer cannot do."""
+        self._degradations.append(source)
 
     def turn(self) -> None:
         """Poll the stream once (50 ms) and do all that follows from it."""
@@ -158,7 +166,7 @@ class Worker:
                     for name, node in self._nodes.items()
                 },
                 cross_node_findings=fleet.open if fleet is not None else frozenset(),
-                degraded=tuple(self._evidence.degradations()),
+                degraded=tuple(chain(*(source() for source in self._degradations))),
             )
         )
 

@@ -26,6 +26,7 @@ PUBLISH = ("none", "observe", "kubernetes")
 EVIDENCE_STORES = ("none", "redis", "folder")
 SEVERITIES = ("Low", "Medium", "High", "Critical")
 _API_SCHEMES = ("https://", "http://")
+_ENDPOINT = re.compile(r"https?://[^/?#@\s]+(/[^?#\s]*)?\Z", re.ASCII)
 _PROFILE = re.compile(r"[A-Za-z0-9_.-]{1,400}\Z")  # part of a key's hash tag: no braces
 
 
@@ -173,6 +174,7 @@ class AnalyzerSettings(_Settings):
     evidence_retention_seconds: int = 86_400
     evidence_max_bytes: int = 98_304  # of each finding
     samples_port: int = 0  # of 127.0.0.1, where samples can be read; 0: none
+    otlp_endpoint: str = ""  # of a receiver of OTLP/HTTP; "": none
 
     def problems(self) -> list[str]:
         found = []
@@ -194,6 +196,11 @@ class AnalyzerSettings(_Settings):
             found.append("metricsSubjects: must be between 0 (none) and 32")
         if self.warmup_seconds < 10:
             found.append("warmupSeconds: must be at least 10")
+        if self.otlp_endpoint and not _ENDPOINT.match(self.otlp_endpoint):
+            found.append(
+                "otlpEndpoint: must be http:// or https:// with a host, and without user, query"
+                " and fragment: headers are in another place"
+            )
         found += self._evidence_problems()
         return found + _shared_problems(self.redis_url, self.profile, self.metrics_port)
 

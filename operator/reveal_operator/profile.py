@@ -114,6 +114,14 @@ class AnalyzerSpec:
 
 
 @dataclass(frozen=True)
+class OtlpSpec:
+    """``spec.reporting.otlp``; ``headers`` is the key of a Secret with credentials."""
+
+    endpoint: str
+    headers: SecretKey | None = None
+
+
+@dataclass(frozen=True)
 class ReportingSpec:
     """``spec.reporting``; only the operator uses the last two."""
 
@@ -121,6 +129,7 @@ class ReportingSpec:
     events: bool = True
     node_conditions: bool = False
     reports_per_minute: int = 30
+    otlp: OtlpSpec | None = None
     ttl_seconds_after_resolved: int = 86_400
     max_reports: int = 1000
 

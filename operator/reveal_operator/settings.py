@@ -67,6 +67,7 @@ def analyzer_settings(profile: Profile, redis_url: str) -> AnalyzerSettings:
         evidence_retention_seconds=evidence.retention_seconds,
         evidence_max_bytes=evidence.max_bytes,
         samples_port=SAMPLES_PORT,
+        otlp_endpoint=reporting.otlp.endpoint if reporting.otlp else "",
     )
 
 

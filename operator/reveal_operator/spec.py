@@ -25,6 +25,7 @@ from reveal_operator.profile import (
     Defaults,
     EvidenceSpec,
     Mode,
+    OtlpSpec,
     Privilege,
     Profile,
     RedisCredentials,
@@ -51,6 +52,7 @@ _NO_REDIS = (
 )
 # settings whose fields are in spec.reporting and not in spec.analyzer
 _REPORTING = ("minSeverity", "reportsPerMinute")
+_OTLP_ENDPOINT = "otlpEndpoint"
 _EVIDENCE = "evidence"  # what the names of the settings of spec.evidence begin with
 _NAME_OF_PROFILE = "profile"
 
@@ -247,11 +249,22 @@ def _reporting(given: Fields) -> ReportingSpec:
         events=given.boolean("events", default.events),
         node_conditions=given.boolean("nodeConditions", default.node_conditions),
         reports_per_minute=given.integer("reportsPerMinute", default.reports_per_minute),
+        otlp=_otlp(given),
         ttl_seconds_after_resolved=given.integer(
             "ttlSecondsAfterResolved", default.ttl_seconds_after_resolved, 0
         ),
         max_reports=given.integer("maxReports", default.max_reports, 1),
     )
+
+
+def _otlp(given: Fields) -> OtlpSpec | None:
+    if not given.has("otlp"):
+        return None
+    otlp, headers = given.object("otlp"), None
+    if otlp.has("headersSecretRef"):
+        named = otlp.object("headersSecretRef")
+        headers = SecretKey(named.required("name"), named.string("key", "headers"))
+    return OtlpSpec(otlp.required("endpoint"), headers)
 
 
 def _evidence(given: Fields) -> EvidenceSpec:
@@ -283,6 +296,8 @@ def _of_analyzer(problem: str) -> str:
     if problem.startswith(_EVIDENCE):
         name = problem.removeprefix(_EVIDENCE)
         return f"spec.evidence.{name[:1].lower()}{name[1:]}"
+    if problem.startswith(_OTLP_ENDPOINT):
+        return f"spec.reporting.otlp.endpoint{problem.removeprefix(_OTLP_ENDPOINT)}"
     is_reporting = problem.startswith(_REPORTING)
     return _with_path("spec.reporting" if is_reporting else "spec.analyzer", problem)
 

@@ -64,7 +64,7 @@ OF_THE_OPERATOR = (
     ".collector.sources",  # two tuples of the collector's
     ".analyzer.replicas", ".analyzer.resources", ".analyzer.hypothesesConfigMapRef",
     ".analyzer.image", ".reporting.ttlSecondsAfterResolved", ".reporting.maxReports",
-    ".evidence.claimName",
+    ".reporting.otlp", ".evidence.claimName",
 )  # fmt: skip
 
 

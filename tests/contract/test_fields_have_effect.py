@@ -141,6 +141,16 @@ MANIFESTS: list[tuple[Object, Callable[[Object], Any], Any]] = [
         lambda s: '"mine"' in json.dumps(pod(s, ANALYZER)["volumes"]),
         True,
     ),
+    (
+        {"reporting": {"otlp": {"endpoint": "http://otel:4318"}}},
+        lambda s: "http://otel:4318" in json.dumps(built(s)["ConfigMap"]),
+        True,
+    ),
+    (
+        {"reporting": {"otlp": {"endpoint": "http://o", "headersSecretRef": {"name": "of-otel"}}}},
+        lambda s: '"OTEL_EXPORTER_OTLP_HEADERS"' in json.dumps(pod(s, ANALYZER)),
+        True,
+    ),
     ({"evidence": CLAIM}, lambda s: "samples" in json.dumps(pod(s, ANALYZER)["volumes"]), True),
     (redis(), lambda s: "rediss://r:6380/0" in json.dumps(pod(s)), True),
     (

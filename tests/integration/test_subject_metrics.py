@@ -34,7 +34,9 @@ def analyzer(stream: Stream, subjects: int) -> Iterator[tuple[Worker, int]]:
     spec = {"analyzer": {"metricsSubjects": subjects}} if subjects else {}
     settings = analyzer_settings(parse(profile(spec)), stream.url)
     port = free_port()
-    settings = replace(settings, profile="default", publish="none", metrics_port=port)
+    settings = replace(
+        settings, profile="default", publish="none", metrics_port=port, samples_port=0
+    )
     worker = build(settings, None, "one", LivenessFiles(None))
     try:
         yield worker, port

@@ -132,6 +132,12 @@ _REPORTING = st.fixed_dictionaries(
         "reportsPerMinute": st.integers(1, 600),
         "ttlSecondsAfterResolved": st.integers(0, 100_000),
         "maxReports": st.integers(1, 10_000),
+        "otlp": st.sampled_from(
+            [
+                {"endpoint": "http://otel:4318"},
+                {"endpoint": "https://otel/base", "headersSecretRef": {"name": "otel", "key": "h"}},
+            ]
+        ),
     },
 )
 _EVIDENCE = st.sampled_from([{"store": "None"}, CLAIM, {}]).flatmap(

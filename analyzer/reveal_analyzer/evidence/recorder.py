@@ -262,10 +262,6 @@ class NoEvidence:
         """Return nothing."""
         return []
 
-    def degradations(self) -> list[Degradation]:
-        """Return nothing."""
-        return []
-
 
 def _finding(row: Mapping[str, Any]) -> Finding | None:
     try:

@@ -155,6 +155,21 @@ class KubeSinkMetrics(Collector):
         )
 
 
+class OtlpMetrics(Collector):
+    """The counts of an ``OtlpSink``."""
+
+    def __init__(self, counts: Mapping[str, int]) -> None:
+        self._counts = counts
+
+    def collect(self) -> Iterator[Metric]:
+        yield _by_result(
+            "reveal_otlp_records",
+            "Log records for the OpenTelemetry receiver; refused: it does not take them; dropped:"
+            " too many to keep",
+            self._counts,
+        )
+
+
 class StreamMetrics(Collector):
     """The counts of a stream reader."""
 

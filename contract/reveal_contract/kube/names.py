@@ -58,6 +58,7 @@ HOST_FOLDER = "/host"  # the host's /proc, /sys below it
 
 METRICS_PORT = 9478  # of analyzers; collectors have none unless a profile sets one
 SAMPLES_PORT = 9479  # of analyzers, on 127.0.0.1 of the pod: for port-forward
+OTLP_HEADERS_VARIABLE = "OTEL_EXPORTER_OTLP_HEADERS"  # as the OpenTelemetry specification has it
 
 _MAX_LABEL = 63
 _MAX_NAME = 253

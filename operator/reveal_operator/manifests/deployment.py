@@ -11,6 +11,7 @@ from reveal_contract.kube.names import (
     EVIDENCE_FOLDER,
     HYPOTHESES_FOLDER,
     METRICS_PORT,
+    OTLP_HEADERS_VARIABLE,
     POD_VARIABLE,
     RUN_FOLDER,
     SETTINGS_FOLDER,
@@ -106,6 +107,7 @@ def _container(profile: Profile, defaults: Defaults, redis_: RedisSpec) -> Manif
         "env": [
             *pod_environment(),
             *redis.environment(redis_),
+            *_otlp_headers(profile),
             # compiled loops stay for the next start of the container; no other folder is writable
             {"name": "TMPDIR", "value": RUN_FOLDER},
         ],
@@ -121,6 +123,15 @@ def _container(profile: Profile, defaults: Defaults, redis_: RedisSpec) -> Manif
             *redis.mounts(redis_),
         ],
     }  # fmt: skip
+
+
+def _otlp_headers(profile: Profile) -> list[Manifest]:
+    """Return the headers for the OpenTelemetry receiver, as the Secret has them at the start."""
+    otlp = profile.reporting.otlp
+    if otlp is None or otlp.headers is None:
+        return []
+    reference = {"name": otlp.headers.name, "key": otlp.headers.key}
+    return [{"name": OTLP_HEADERS_VARIABLE, "valueFrom": {"secretKeyRef": reference}}]
 
 
 def _hypotheses_volume(profile: Profile) -> list[Manifest]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from reveal_contract.settings import CollectorSettings
 from reveal_contract.sources import ALWAYS, NAMES, WITH_PERF_CGROUPS
-from reveal_operator.profile import Profile, RedisCredentials, SecretKey
+from reveal_operator.profile import OtlpSpec, Profile, RedisCredentials, SecretKey
 from reveal_operator.spec import Defaults, SpecError, parse, redis_of
 from support.profile_factory import DEFAULTS, ROOT, SPECS, profile
 from support.property_tests import examples
@@ -25,6 +25,23 @@ def refused(spec: Any, name: str = "p") -> SpecError:
     with pytest.raises(SpecError) as caught:
         parse({**profile(name=name), "spec": spec})
     return caught.value
+
+
+def test_headers_for_a_receiver_are_a_key_of_a_secret() -> None:
+    given = {"endpoint": "https://otel:4318/base", "headersSecretRef": {"name": "otel"}}
+    otlp = parse(profile({"reporting": {"otlp": given}})).reporting.otlp
+    assert otlp == OtlpSpec("https://otel:4318/base", SecretKey("otel", "headers"))
+    named = {**given, "headersSecretRef": {"name": "otel", "key": "h"}}
+    otlp = parse(profile({"reporting": {"otlp": named}})).reporting.otlp
+    assert otlp == OtlpSpec("https://otel:4318/base", SecretKey("otel", "h"))
+
+
+@pytest.mark.parametrize(
+    "endpoint", ["otel:4318", "http://", "http://u:p@otel", "http://o?q", "http://a b"]
+)
+def test_an_endpoint_is_an_address_without_credentials(endpoint: str) -> None:
+    [problem] = refused({"reporting": {"otlp": {"endpoint": endpoint}}}).problems
+    assert problem.startswith("spec.reporting.otlp.endpoint: must be http:// or https://")
 
 
 def test_an_empty_spec_is_a_whole_profile() -> None:

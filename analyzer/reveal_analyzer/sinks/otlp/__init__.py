@@ -1,0 +1,1 @@
+"""The OpenTelemetry sink: findings as log records and the health of nodes as a metric."""
