@@ -10,7 +10,7 @@ RUN    := $(VENV)/.installed-all
 DEV    := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help scan demo native ledger sanitize fuzz test lint type imports tests assets images locks cluster cluster-down e2e e2e-v2 soak bench docs chart goldens clean
+.PHONY: help scan demo native ledger sanitize fuzz test lint type imports tests assets images locks cluster cluster-down e2e e2e-v2 soak bench docs pictures chart goldens clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -105,6 +105,9 @@ docs: $(DEV) ## generate the pages of flags, metrics, hypotheses and privileges
 	@$(BIN)/reveal hypotheses --schema > docs/reference/schema.new && mv docs/reference/schema.new docs/reference/hypotheses.schema.json
 	@$(BIN)/python -m reveal_operator.manifests.privileges_page > docs/reference/new && mv docs/reference/new docs/reference/privileges.md
 	@$(BIN)/python -m reveal_cli.flags_page > docs/reference/new && mv docs/reference/new docs/reference/cli.md
+
+pictures: $(DEV) ## take the pictures of the documentation from a real recording (chromium)
+	@PYTHONPATH=tests $(BIN)/python docs/pictures/make.py
 
 chart: $(DEV) ## generate the parts of the chart that repeat crds/ and values.yaml
 	@$(BIN)/python charts/generate.py
