@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from reveal_analyzer.evidence.piece import Slice
+from reveal_analyzer.evidence.whole import WholeEvidence
 from reveal_contract.channels import ChannelTable
 from reveal_contract.finding import Evidence, Finding, State
 from reveal_contract.subjects import Identity
@@ -83,6 +84,14 @@ class MemoryStore:
 
     def close(self) -> None:
         pass
+
+
+def whole_recording(finding: Finding, seconds: int) -> bytes:
+    """Return the samples of a finding from slices that are all there."""
+    evidence = WholeEvidence(finding, [], 10**6)
+    for each in slices(seconds):
+        evidence.add(each)
+    return evidence.recording()
 
 
 class FixedNodes:

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from reveal_analyzer.evidence.endpoint import application
-from reveal_analyzer.evidence.whole import evidence_of
 from reveal_cli.errors import DONE, ERROR
 from reveal_cli.kubectl import cluster, evidence
 from reveal_cli.kubectl.__main__ import main
@@ -16,7 +15,7 @@ from reveal_cli.recordings import Slices
 from reveal_contract.finding import EvidenceRef
 from reveal_contract.kube.errors import ForbiddenError, UnavailableError
 from reveal_contract.runtime.http_endpoints import serve_locally
-from support.evidence_samples import FixedNodes, MemoryStore, finding, slices
+from support.evidence_samples import FixedNodes, MemoryStore, finding, whole_recording
 from support.html_pages import ParsedPage
 from support.perfetto_trace import decoded
 from support.reports_api import ReportsApi
@@ -29,7 +28,7 @@ REPORT, UNKEPT = "p-n1-cpu-1", "p-n1-bare"
 
 @pytest.fixture(scope="module")
 def store() -> MemoryStore:
-    return MemoryStore(kept={NAME: evidence_of(KEPT, slices(200), [], 10**6)})
+    return MemoryStore(kept={NAME: whole_recording(KEPT, 200)})
 
 
 @pytest.fixture

@@ -5,14 +5,13 @@ from __future__ import annotations
 import pytest
 
 from reveal_analyzer.evidence.endpoint import application
-from reveal_analyzer.evidence.whole import evidence_of
 from reveal_cli.errors import CliError
 from reveal_cli.kubectl.cluster import Cluster
 from reveal_cli.kubectl.ui import ClusterFindings
 from reveal_contract.finding import EvidenceRef, FindingKind
 from reveal_contract.kube.errors import UnavailableError
 from reveal_contract.runtime.http_endpoints import serve_locally
-from support.evidence_samples import FixedNodes, MemoryStore, finding, slices
+from support.evidence_samples import FixedNodes, MemoryStore, finding, whole_recording
 from support.reports_api import ReportsApi
 
 KEPT = finding(100, end=130, id="cpu-1", evidence_ref=EvidenceRef("Redis", "cpu-1"),
@@ -37,7 +36,7 @@ def test_reports_are_listed_with_their_jobs(api: ReportsApi) -> None:
 
 
 def test_the_page_has_the_samples_of_an_analyzer(api: ReportsApi) -> None:
-    store = MemoryStore(kept={"cpu-1": evidence_of(KEPT, slices(200), [], 10**6)})
+    store = MemoryStore(kept={"cpu-1": whole_recording(KEPT, 200)})
     api.pods["a"] = serve_locally(0, application(store, FixedNodes()))
     assert "cpu.pressure.some" in source_of(api).page("p-n1-cpu-1")
 
