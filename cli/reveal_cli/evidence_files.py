@@ -56,6 +56,8 @@ def _recordings(
 
 
 def _create(directory: Path) -> None:
+    if directory.is_symlink():
+        raise CliError(f"{directory} is a link: samples are kept in the directory of the scan")
     try:
         directory.mkdir(exist_ok=True)
     except OSError as error:

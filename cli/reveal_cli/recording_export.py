@@ -15,6 +15,7 @@ from reveal_analyzer.arrays import Floats
 from reveal_cli.errors import CliError
 from reveal_cli.metric_values import MetricValues, ValueLabels
 from reveal_cli.recordings import Slices
+from reveal_cli.scores_csv import name_cell
 from reveal_contract.finding import rfc3339
 from reveal_contract.foreign_names import printable
 from reveal_contract.time_units import NS_PER_SECOND
@@ -121,7 +122,7 @@ def csv_lines(rows: RecordingRows) -> Iterator[str]:
     line = _line_writer()
     yield line([TIME, *([NODE] if rows.several_nodes else []), *rows.labels])
     for row in rows:
-        node = [printable(row.node)] if rows.several_nodes else []
+        node = [name_cell(printable(row.node))] if rows.several_nodes else []
         yield line([rfc3339(row.start_ns), *node, *map(_number, row.values.tolist())])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 from pathlib import Path
 
 from reveal_cli.errors import CliError
@@ -23,6 +24,7 @@ def claim_directory(directory: Path) -> Path:
     recording = directory / RECORDING
     try:
         directory.mkdir(parents=True, exist_ok=True)
+        _check_owner(directory)
         for name in (*SCAN_FILES, EVIDENCE):
             if os.path.lexists(directory / name):
                 raise CliError(_exists(directory / name))
@@ -36,6 +38,20 @@ def claim_directory(directory: Path) -> Path:
     except OSError as error:
         raise CliError(f"cannot write to {directory}: {error.strerror}") from None
     return recording
+
+
+def _check_owner(directory: Path) -> None:
+    """Raise ``CliError`` if root would write where somebody else can replace the files by links."""
+    if os.geteuid() != 0:
+        return
+    found = directory.stat()
+    owners = {0, int(os.environ.get("SUDO_UID") or 0)}
+    # in a sticky directory only the owner of a file may replace it (proc(5), protected_symlinks)
+    all_write = found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX
+    if found.st_uid not in owners or all_write:
+        raise CliError(
+            f"other users can replace files in {directory}: name a directory of your own"
+        )
 
 
 def _exists(path: Path) -> str:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from reveal_analyzer.tables.scoring.api import Scores
 
 HEADER = ("time", "score", "threshold", "anomalous")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _NODE = "node"  # the last column where there are several nodes
 
 
@@ -78,7 +79,15 @@ class LiveScores:
             highest = max(scores.values(), default=float("nan"))
             cells = [rfc3339(start_ns), _number(highest), "1", "1" if highest > 1 else "0"]
             cells += [_number(scores.get(subsystem, float("nan"))) for subsystem in Subsystem]
-            yield _line([*cells, node] if several else cells)
+            yield _line([*cells, name_cell(node)] if several else cells)
+
+
+def name_cell(name: str) -> str:
+    """Return a name that others chose as a cell that no spreadsheet takes for a formula.
+
+    OWASP, "CSV Injection".
+    """
+    return f"'{name}" if name.startswith(_FORMULA) else name
 
 
 def _number(value: float) -> str:

@@ -79,6 +79,15 @@ def _is_hypotheses_file(name: str) -> bool:
     return name.endswith(SUFFIXES) and not name.startswith(".")
 
 
+class _Loader(yaml.SafeLoader):
+    """A loader without aliases: a few of them stand for gigabytes."""
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError(f"line {self.peek_event().start_mark.line + 1} has an alias (*)")
+        return super().compose_node(parent, index)
+
+
 def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
@@ -91,7 +100,7 @@ def _text(path: Path) -> str:
 def _listed(text: str, where: str) -> list[Any]:
     """Return the entries as plain data after checking the top-level keys."""
     try:
-        data = yaml.safe_load(text)
+        data = yaml.load(text, _Loader)  # noqa: S506 - a SafeLoader
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         message = " ".join(str(error).split())
         raise HypothesisError(f"{where} is not YAML: {message or 'nested too deeply'}") from None

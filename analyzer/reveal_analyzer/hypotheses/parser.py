@@ -20,6 +20,7 @@ from reveal_contract.metric import Metric, Scope
 T = TypeVar("T")
 NAME = "[A-Za-z][A-Za-z0-9]{0,62}"
 LONGEST = 60  # seconds a signature may look back
+_PLAIN_VALUE = ("value", "", None)  # of a field of a claim: name, format, conversion
 _QUOTED = 60  # characters of a wrong value
 
 
@@ -146,11 +147,10 @@ def _name(value: Any, location: str) -> str:
 def _claim(value: Any, location: str) -> str:
     text = _text(value, location, ())
     try:
-        used = {name for _, name, *_ in string.Formatter().parse(text) if name is not None}
-        text.format(value="")
-    except (ValueError, LookupError, AttributeError):
-        used = {"{"}
-    if used - {"value"}:
+        fields = [part[1:] for part in string.Formatter().parse(text) if part[1] is not None]
+    except ValueError:
+        fields = [("{", "", None)]
+    if any(field != _PLAIN_VALUE for field in fields):
         raise HypothesisError(
             f"{location}: may contain {{value}} and no other braces (write {{{{ for a brace):"
             f" {_quoted(text)}"

@@ -13,6 +13,7 @@ import json
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import tempfile
 import time
@@ -33,6 +34,8 @@ CGROUP_PREFIXES = ("reveal-fault-", "reveal-work-")
 _PATIENCE_S = 3.0
 _PAUSE_S = 0.02
 _COMMAND_S = 10
+_ROOT = 0
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 class LedgerError(RuntimeError):
@@ -81,10 +84,12 @@ class Undo:
 def state_directory() -> Path:
     """Return the directory of ledgers: in /run for root, a private directory for other users."""
     uid = os.getuid()
-    path = Path("/run/reveal") if uid == 0 else Path(tempfile.gettempdir()) / f"reveal-{uid}"
-    path.mkdir(mode=0o700, exist_ok=True)
-    if path.stat().st_uid != uid:
-        raise LedgerError(f"{path} belongs to another user; remove it")
+    path = Path("/run/reveal") if uid == _ROOT else Path(tempfile.gettempdir()) / f"reveal-{uid}"
+    with contextlib.suppress(FileExistsError):
+        path.mkdir(mode=0o700)
+    found = path.lstat()  # a link may lead to files that are no ledgers
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != uid or found.st_mode & _OTHERS_WRITE:
+        raise LedgerError(f"{path} is not a directory that you alone can write to; remove it")
     return path
 
 

@@ -121,3 +121,21 @@ def test_missing_sources_are_read_from_any_state_of_a_collector() -> None:
     row = {"source": "perf", "reason": "r", "remedy": ""}
     assert missing_sources({"missing": [row, "odd"]}) == [row]
     assert missing_sources({"missing": "odd"}) == missing_sources({}) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root writes where others can")
+@pytest.mark.parametrize(("owner", "mode"), [(4242, 0o755), (0, 0o777)])
+def test_root_writes_no_scan_where_others_can_replace_its_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: int, mode: int
+) -> None:
+    monkeypatch.delenv("SUDO_UID", raising=False)
+    directory = tmp_path / "theirs"
+    directory.mkdir()
+    directory.chmod(mode)
+    os.chown(directory, owner, owner)
+    with pytest.raises(CliError, match="other users can replace files"):
+        claim_directory(directory)
+    assert list(directory.iterdir()) == []
+    if owner:  # who runs a scan by sudo owns the directory
+        monkeypatch.setenv("SUDO_UID", str(owner))
+        claim_directory(directory)

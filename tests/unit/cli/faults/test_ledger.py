@@ -5,14 +5,17 @@ import json
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from reveal_cli.faults import ledger
 from reveal_cli.faults.guard import guarded
 from reveal_cli.faults.ledger import (
     MARK,
@@ -109,6 +112,40 @@ def test_sweep_leaves_a_living_owner_alone(tmp_path: Path) -> None:
     assert tree.exists()
     ledger.close()
     assert not tree.exists()
+
+
+@pytest.fixture
+def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory for temporary files, as a user who is not root has it."""
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(ledger, "_ROOT", -1)
+    return tmp_path
+
+
+def test_the_state_directory_is_of_its_user_alone(shared: Path) -> None:
+    found = ledger.state_directory()
+    assert found.parent == shared
+    assert stat.S_IMODE(found.stat().st_mode) == 0o700
+    assert ledger.state_directory() == found
+
+
+@pytest.mark.parametrize("kind", ["link", "file", "shared"])
+def test_a_state_directory_that_others_may_have_made_is_refused(shared: Path, kind: str) -> None:
+    """A link may lead to files that are no ledgers: they would be deleted."""
+    path = shared / f"reveal-{os.getuid()}"
+    precious = shared / "home"
+    precious.mkdir()
+    (precious / "package.json").write_text("{}")
+    if kind == "link":
+        path.symlink_to(precious)
+    elif kind == "file":
+        path.touch()
+    else:
+        path.mkdir()
+        path.chmod(0o777)
+    with pytest.raises(LedgerError, match="you alone can write to"):
+        ledger.state_directory()
+    assert (precious / "package.json").exists()
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", '[{"how": 1}]', "null"])
