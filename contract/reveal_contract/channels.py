@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
+from reveal_contract import foreign_json
 from reveal_contract.foreign_names import printable
 from reveal_contract.metric import Kind, Lane
 
@@ -133,8 +134,8 @@ def decompressed(data: bytes) -> bytes:
 def announced_object(data: bytes | str) -> dict[str, Any]:
     """Parse the JSON of an announcement and check its version; raise ``TableError``."""
     try:
-        rows = json.loads(data)
-    except (ValueError, RecursionError) as error:
+        rows = foreign_json.loads(data)
+    except ValueError as error:
         raise TableError(f"channel table is not JSON: {error}") from None
     if not isinstance(rows, dict) or rows.get("version") != TABLE_VERSION:
         raise TableError(f"channel table is not of version {TABLE_VERSION}")

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from typing import Any, cast, get_args, get_origin, get_type_hints
 
+from reveal_contract import foreign_json
 from reveal_contract.foreign_names import printable
 from reveal_contract.names import camel_case
 
@@ -283,8 +284,8 @@ class Facts:
         if len(data) > MAX_BYTES:
             raise FactsError(f"facts of {len(data)} bytes: {MAX_BYTES} are the most")
         try:
-            row = json.loads(data)
-        except (ValueError, RecursionError) as error:
+            row = foreign_json.loads(data)
+        except ValueError as error:
             raise FactsError(f"facts are not JSON: {error}") from None
         if not isinstance(row, dict) or row.get("version") != FACTS_VERSION:
             raise FactsError(f"facts are not of version {FACTS_VERSION}")

@@ -19,6 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
 
+from reveal_contract import foreign_json
 from reveal_contract.channels import ChannelTable, TableError
 from reveal_contract.facts import Facts, FactsError
 
@@ -195,8 +196,8 @@ class RecordingReader:
 
     def _note(self, payload: bytes) -> dict[str, Any]:
         try:
-            note = json.loads(payload)
-        except (ValueError, RecursionError):
+            note = foreign_json.loads(payload)
+        except ValueError:
             raise RecordingError(f"{self.path}: a note is not JSON") from None
         if not isinstance(note, dict):
             raise RecordingError(f"{self.path}: a note is not a JSON object")

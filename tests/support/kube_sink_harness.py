@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from reveal_analyzer.sinks.kube.sink import KubeSink
+from reveal_analyzer.sinks.kube.sink import KubeSink, Telemetry
 from reveal_analyzer.telemetry.snapshot import NodeSnapshot, Snapshot
 from reveal_contract.finding import FindingUpdate
 from reveal_contract.settings import AnalyzerSettings
@@ -20,11 +20,15 @@ class SinkHarness:
     """Reports of the profile "p", of the node "n1"."""
 
     def __init__(
-        self, folder: Path | None = None, api: FakeKube | None = None, **other: Any
+        self,
+        folder: Path | None = None,
+        api: FakeKube | None = None,
+        telemetry: Telemetry | None = None,
+        **other: Any,
     ) -> None:
         self.api = api or FakeKube()
         given: dict[str, Any] = {"profile": "p", "publish": "kubernetes", **other}
-        self.sink = KubeSink(AnalyzerSettings(**given), self.api, "pod-0", folder)
+        self.sink = KubeSink(AnalyzerSettings(**given), self.api, "pod-0", folder, telemetry)
         self.observe()
 
     def observe(self, **other: Any) -> None:

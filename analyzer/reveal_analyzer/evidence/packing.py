@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import zstandard
 
+from reveal_contract import foreign_json
 from reveal_contract.channels import ChannelTable, TableError
 from reveal_contract.envelope import Body, Head, WireError, refuse_unencodable, seal, unseal
 from reveal_contract.recording import RecordingBuffer, RecordingError, RecordingReader
@@ -76,7 +77,7 @@ def unpacked(data: bytes) -> bytes:
 def _recording(whole: bytes) -> bytes:
     (length,) = _LENGTH.unpack_from(whole)
     begin = _LENGTH.size + length
-    header = json.loads(whole[_LENGTH.size : begin])
+    header = foreign_json.loads(whole[_LENGTH.size : begin])
     tables = [ChannelTable.from_json(text) for text in header["tables"]]
     buffer = RecordingBuffer()
     for note in header["notes"]:

@@ -17,6 +17,7 @@ from uuid import uuid4
 import redis
 
 from reveal_analyzer.evidence.packing import packed, unpacked
+from reveal_contract import foreign_json
 from reveal_contract.names import evidence_index_key, evidence_key, evidence_unfinished_key
 
 MOST_FINDINGS = 500
@@ -196,7 +197,7 @@ def _modified_s(file: Path) -> float:
 def _row(data: bytes) -> Mapping[str, Any]:
     """Return a JSON object; an empty one for anything else."""
     try:
-        row = json.loads(data)
-    except (ValueError, RecursionError):
+        row = foreign_json.loads(data)
+    except ValueError:
         return {}
     return row if isinstance(row, dict) else {}

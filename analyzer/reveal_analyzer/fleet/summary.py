@@ -19,6 +19,7 @@ import numpy as np
 
 from reveal_analyzer.arrays import Floats
 from reveal_analyzer.fleet.workload import JobMember, JobPart
+from reveal_contract import foreign_json
 
 VERSION = 2
 MAX_BYTES = 1 << 20  # unpacked; real ones are below 64 KiB
@@ -96,8 +97,8 @@ def decode(data: bytes) -> Summary | None:
         if unpacker.unconsumed_tail or not unpacker.eof:
             raise SummaryError(f"it is truncated, or longer than {MAX_BYTES} bytes")
         ends = _LENGTH + int.from_bytes(body[:_LENGTH], "little")
-        row = json.loads(body[_LENGTH:ends])
-    except (zlib.error, ValueError, RecursionError) as error:
+        row = foreign_json.loads(body[_LENGTH:ends])
+    except (zlib.error, ValueError) as error:
         raise SummaryError(f"it cannot be read: {error}") from None
     return _from_row(row, body[ends:])
 

@@ -6,12 +6,12 @@ was refused, or that could be read and now fails or does not answer.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable
 from itertools import chain
 from typing import Any, NamedTuple
 
+from reveal_contract import foreign_json
 from reveal_contract.kube.names import clipped
 
 REDUCED = "CollectorReduced"  # it runs with less: over its CPU budget, or a sink fails
@@ -36,8 +36,8 @@ class Degradation(NamedTuple):
 def degradations(node: str, data: bytes) -> list[Degradation]:
     """Return the degradations of one node; none where its report cannot be read."""
     try:
-        report: Any = json.loads(data)
-    except (ValueError, RecursionError):
+        report: Any = foreign_json.loads(data)
+    except ValueError:
         return []
     if not isinstance(report, dict):
         return []

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Sequence
 from typing import Any
 
 import redis
 
+from reveal_contract import foreign_json
 from reveal_contract.cpu_shares import EQUAL_SHARES, CpuShares, SharesError
 from reveal_contract.foreign_names import printable
 from reveal_contract.names import (
@@ -65,8 +65,8 @@ def node_shares(client: redis.Redis, profile: str, node: str) -> CpuShares:
 def shares_of(node: str, data: bytes | str | None) -> CpuShares:
     """Return the CPU shares that were published; equal ones where they cannot be used."""
     try:
-        return CpuShares.from_rows(json.loads(data)) if data else EQUAL_SHARES
-    except (SharesError, ValueError, RecursionError) as error:
+        return CpuShares.from_rows(foreign_json.loads(data)) if data else EQUAL_SHARES
+    except (SharesError, ValueError) as error:
         log.warning("CPU shares on node %s are not known: %s", node, error)
         return EQUAL_SHARES
 
@@ -74,8 +74,8 @@ def shares_of(node: str, data: bytes | str | None) -> CpuShares:
 def subjects_of(node: str, data: bytes | str | None) -> tuple[Identity, ...]:
     """Return the subject table that was published; an unusable one is logged and empty."""
     try:
-        return from_rows(json.loads(data)) if data else ()
-    except (SubjectsError, ValueError, RecursionError) as error:
+        return from_rows(foreign_json.loads(data)) if data else ()
+    except (SubjectsError, ValueError) as error:
         log.warning("subjects of node %s are not known: %s", node, error)
         return ()
 

@@ -13,6 +13,7 @@ import redis
 from reveal_analyzer.telemetry.degraded import Degradation, degradations, summed
 from reveal_analyzer.telemetry.node_records import node_records
 from reveal_analyzer.telemetry.snapshot import Snapshot
+from reveal_contract import foreign_json
 from reveal_contract.names import STATUS, fleet_key
 
 # A state is fresh for so long; a node without slices for so long does not report any more.
@@ -113,9 +114,10 @@ class StateStore:
         fresh = []
         for owner, data in rows.items():
             found = _parsed(data)
-            if found is not None and now - found[0] < FRESH_SECONDS:
+            # the server dated it: a time to come is that of nobody
+            if found is not None and abs(now - found[0]) < FRESH_SECONDS:
                 fresh.append(found[1])
-            elif found is None or now - found[0] > _KEPT_SECONDS:
+            elif found is None or not 0 <= now - found[0] <= _KEPT_SECONDS:
                 self._client.hdel(self._key, owner)
         return merged(fresh)
 
@@ -131,9 +133,9 @@ class StateStore:
 def _parsed(data: bytes) -> tuple[float, TelemetryState] | None:
     try:
         # analyzers of earlier versions name no silent nodes
-        time_s, reporting, learning, degraded, *rest = json.loads(data)
+        time_s, reporting, learning, degraded, *rest = foreign_json.loads(data)
         found = tuple(Degradation(str(reason), int(n), str(text)) for reason, n, text in degraded)
         silent = tuple(map(str, rest[0])) if rest else ()
         return float(time_s), TelemetryState(int(reporting), int(learning), found, silent)
-    except (ValueError, TypeError, RecursionError):
+    except (ValueError, TypeError):
         return None

@@ -103,6 +103,7 @@ class KubeSink:
         self._changed = threading.Condition()
         self._spooling = threading.Lock()
         self._has_updates = self._closing = False
+        self._is_broken = False  # a part of the last round failed by a defect
         self._snapshot: Snapshot | None = None
         self._observed: Snapshot | None = None
         self._listed_s: float | None = None
@@ -138,7 +139,7 @@ class KubeSink:
             waiting, dropped = len(self._store.pending()), dict(self._store.counts)
         reports = dict(self._delivery.reports) | dropped
         return {
-            "up": int(self._backoff.up and self._telemetry_backoff.up),
+            "up": int(self._backoff.up and self._telemetry_backoff.up and not self._is_broken),
             "waiting": waiting,
             "corrupt": self._spool.corrupt,
             **{f"report {key}": value for key, value in reports.items()},
@@ -169,17 +170,27 @@ class KubeSink:
         self._api.close()
 
     def _round(self) -> None:
-        """Do one round; a defect costs that round only, and is logged."""
+        """Do one round; a defect costs that part of it only, and is logged."""
+        parts = [self._attempt(self._write_telemetry), self._attempt(self._write_or_stop)]
+        self._is_broken = not all(parts)
+
+    def _attempt(self, part: Callable[[], None]) -> bool:
+        """Do a part of a round; return False for a defect."""
         try:
-            self._write_telemetry()
-            if self._writes_reports:
-                self._observe_snapshot()
-                self._request(self._write_reports)
-                self._write_spool()
-            else:
-                self._request(self._stop_reports)
+            part()
         except Exception:
             log.exception("a round of the Kubernetes sink failed")
+            return False
+        return True
+
+    def _write_or_stop(self) -> None:
+        """Write what is due of the reports, or end them in a mode without reports."""
+        if not self._writes_reports:
+            self._request(self._stop_reports)
+            return
+        self._observe_snapshot()
+        self._request(self._write_reports)
+        self._write_spool()
 
     def _write_telemetry(self) -> None:
         snapshot = self._snapshot

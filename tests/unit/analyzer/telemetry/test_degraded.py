@@ -213,6 +213,22 @@ def test_an_analyzer_that_does_not_lead_writes_to_redis_only(client: redis.Redis
     assert StateStore(client, "p", "x").get() == TelemetryState()
 
 
+@pytest.mark.parametrize(
+    "row",
+    ["[1, Infinity, 0, []]", "[NaN, 1, 0, []]", "[1e999, 1, 0, []]", "[9999999999, 7, 0, []]",
+     "[" * 5000, "x", "{}", "[1, 2]"],
+)  # fmt: skip
+def test_a_state_that_no_analyzer_wrote_counts_nothing_and_is_removed(
+    client: redis.Redis, row: str
+) -> None:
+    """One such row stopped all reports, and none ever left."""
+    store = StateStore(client, "p", "one")
+    store.put(TelemetryState(3, 1))
+    client.hset(fleet_key("p", "states"), "forged", row)
+    assert store.get() == TelemetryState(3, 1)
+    assert client.hkeys(fleet_key("p", "states")) == [b"one"]
+
+
 def test_the_last_leader_reports_that_redis_is_unavailable(client: redis.Redis) -> None:
     api, writer = FakeKube(), ProfileTelemetry(client, "p", "one")
     other = ProfileTelemetry(client, "p", "two")

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from reveal_analyzer.sinks.kube import backoff
+from reveal_analyzer.sinks.kube.api import SinkApi
 from reveal_analyzer.sinks.kube.spool import FILE
+from reveal_analyzer.telemetry.snapshot import Snapshot
 from reveal_contract.finding import Confidence, Pod, Severity
 from reveal_contract.kube.errors import (
     SERVER_ERROR,
@@ -373,6 +375,25 @@ def test_an_unexpected_exception_costs_an_iteration_and_is_logged(
     bench.api.fail = lambda name, about: ZeroDivisionError("a defect")
     bench.update(opened())
     bench.until(lambda: "a round of the Kubernetes sink failed" in caplog.text)
+    bench.until(lambda: bench.sink.counts()["up"] == 0)
     bench.api.fail = lambda name, about: None
     bench.until(lambda: bench.api.reasons() == ["AnomalyDetected"])
     assert finding().id == "cpu-1"
+
+
+class BrokenTelemetry:
+    """A part of each round that fails by a defect."""
+
+    def step(self, api: SinkApi, snapshot: Snapshot) -> None:
+        raise OverflowError("cannot convert float infinity to integer")
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def test_a_defect_in_the_telemetry_stops_no_report_and_is_seen() -> None:
+    bench = SinkHarness(telemetry=BrokenTelemetry())
+    bench.update(opened())
+    bench.until(lambda: bench.api.reasons() == ["AnomalyDetected"])
+    bench.until(lambda: bench.sink.counts()["up"] == 0)
+    bench.sink.close()
