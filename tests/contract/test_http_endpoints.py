@@ -5,12 +5,16 @@ from __future__ import annotations
 import errno
 import socket
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 from prometheus_client import CollectorRegistry, Gauge
 
 from reveal_contract.runtime import http_endpoints
 from support.component_processes import answer
+from support.polling import wait_until
+
+MOST_CONNECTIONS = http_endpoints._MOST_CONNECTIONS
 
 
 class Checks:
@@ -77,3 +81,29 @@ def test_a_port_in_use_is_a_readable_error(address: str) -> None:
 def test_a_silent_client_does_not_block_others(port: int) -> None:
     with socket.create_connection(("127.0.0.1", port)):
         assert answer(port, "/metrics")[0] == 200
+
+
+def test_a_client_with_many_connections_gets_no_more_and_blocks_no_others(port: int) -> None:
+    with ExitStack() as stack:
+        for _ in range(MOST_CONNECTIONS):
+            stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+        refused = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+        refused.settimeout(10)
+        assert refused.recv(1) == b""
+        other = socket.create_connection(("127.0.0.1", port), 10, ("127.0.0.2", 0))
+        stack.enter_context(other)
+        other.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+        assert other.recv(15) == b"HTTP/1.0 200 OK"
+    wait_until(lambda: answer(port, "/metrics")[0] == 200, "the client is let in again")
+
+
+def test_a_client_that_stays_silent_is_no_defect(
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(http_endpoints._Handler, "timeout", 0.05)
+    port = http_endpoints.serve(CollectorRegistry(), 0)
+    with socket.create_connection(("127.0.0.1", port), 10) as silent:
+        assert silent.recv(1) == b""
+    assert (capfd.readouterr().err, caplog.text) == ("", "")

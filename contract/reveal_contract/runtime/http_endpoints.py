@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import socket
+import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from socketserver import TCPServer, ThreadingMixIn
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from prometheus_client import CollectorRegistry, make_wsgi_app
@@ -17,10 +20,13 @@ from reveal_contract import VERSION
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
+log = logging.getLogger(__name__)
+
 # returns "" while all is well, else a sentence
 Check = Callable[[], str]
 
 _CLIENT_SECONDS = 10.0  # then the thread of an idle client ends
+_MOST_CONNECTIONS = 32  # of one client address
 
 
 def serve(
@@ -91,11 +97,63 @@ class _Handler(WSGIRequestHandler):
         """Log nothing: there is a scrape or a probe every few seconds."""
 
 
+class _Connections:
+    """The open connections of each client address; a client has at most ``_MOST_CONNECTIONS``."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._open: Counter[str] = Counter()
+
+    def add(self, address: str) -> bool:
+        """Count a connection; return False if the client has too many."""
+        with self._lock:
+            if self._open[address] >= _MOST_CONNECTIONS:
+                return False
+            self._open[address] += 1
+            return True
+
+    def remove(self, address: str) -> None:
+        """Count the end of a connection."""
+        with self._lock:
+            self._open[address] -= 1
+            if not self._open[address]:
+                del self._open[address]
+
+
 class _Server(ThreadingMixIn, WSGIServer):
-    """Listens on IPv6 and IPv4 where the host has IPv6 (RFC 3493, 5.3), else on IPv4."""
+    """Listens on IPv6 and IPv4 where the host has IPv6 (RFC 3493, 5.3), else on IPv4.
+
+    A client that opens many connections gets no more of them: each has a thread, and probes of
+    others must be answered.
+    """
 
     daemon_threads = True
     address_family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self._connections = _Connections()
+        super().__init__(*args, **kwargs)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if not self._connections.add(client_address[0]):
+            self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)
+        except BaseException:  # there is no thread for it
+            self._connections.remove(client_address[0])
+            raise
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._connections.remove(client_address[0])
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Log a defect; a client that is silent, or goes away, is none."""
+        if not isinstance(sys.exception(), OSError):
+            log.exception("a request of %s failed", client_address[0])
 
     def server_bind(self) -> None:
         if self.address_family == socket.AF_INET6:
