@@ -30,7 +30,10 @@ _UTF16 = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
 _MOST_ZEROS = 0.9  # of every second byte: those of Latin text in UTF-16
 _HEAD_BYTES = 4096
 _PIECE = 1 << 14  # compressed bytes read at once: their content is in memory
+_ZSTD_PIECE = 512  # likewise: a block of 128 KiB takes four bytes (RFC 8878, 3.1.1.2)
 _BUFFER = 1 << 20
+_FREE_BYTES = 64 << 20  # of content, from which its ratio to the file counts
+_MOST_RATIO = 1000
 _EXPOSITION = re.compile(rb"^# (?:TYPE|HELP) [A-Za-z_:][\w:]* ", re.MULTILINE)
 _QUERY_LOG = b"=NVSMI LOG="
 _WRITE_CSV = (
@@ -94,9 +97,9 @@ def _unpacked(file: io.BufferedReader) -> Iterator[io.BufferedReader]:
     head = file.peek(4)[:4]
     if head.startswith(_GZIP):
         with gzip.open(file) as unpacked:
-            yield cast(io.BufferedReader, unpacked)
+            yield io.BufferedReader(_Bounded(cast(BinaryIO, unpacked), file), _BUFFER)
     elif head == _ZSTD:
-        yield io.BufferedReader(_ZstdReader(file), _BUFFER)
+        yield io.BufferedReader(_Bounded(cast(BinaryIO, _ZstdReader(file)), file), _BUFFER)
     else:
         yield file
 
@@ -113,6 +116,31 @@ def _utf16(head: bytes) -> str:
         if zeros.count(0) >= _MOST_ZEROS * len(zeros) and not letters.count(0):
             return encoding
     return ""
+
+
+class _Bounded(io.RawIOBase):
+    """What a decompressor gives, unless it is made to fill a memory.
+
+    Rows of numbers take a tenth of their size, and rows that are all the same a few hundredths.
+    """
+
+    def __init__(self, unpacked: BinaryIO, packed: BinaryIO) -> None:
+        self._unpacked, self._packed = unpacked, packed
+        self._count = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, into: WriteableBuffer) -> int:
+        data = self._unpacked.read(len(memoryview(into)))
+        memoryview(into)[: len(data)] = data
+        self._count += len(data)
+        if self._count > max(_FREE_BYTES, _MOST_RATIO * self._packed.tell()):
+            raise TableFileError(
+                f"the content of {self._packed.name} is over {_MOST_RATIO} times as large as the"
+                " file: unpack it yourself if it is a table"
+            )
+        return len(data)
 
 
 class _Utf16Reader(io.RawIOBase):
@@ -170,7 +198,7 @@ class _ZstdReader(io.RawIOBase):
 
     def _read_piece(self) -> bool:
         """Decompress the next piece; return whether there was one."""
-        packed = self._file.read(_PIECE)
+        packed = self._file.read(_ZSTD_PIECE)
         if not packed:
             if self._begun:
                 raise EOFError("its last zstd frame does not end")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import zstandard
 
+from reveal_analyzer.tables.ingest import open as module
 from reveal_analyzer.tables.ingest.open import FileKind, TableFileError, kind_of, open_text
 from reveal_analyzer.tables.ingest.reader import read
 from support.table_files import Write, lone
@@ -56,3 +58,16 @@ def test_what_is_no_table_is_refused_with_what_to_ask_for(
 def test_other_bytes_with_zeros_are_no_text(write: Write) -> None:
     with pytest.raises(TableFileError, match="neither a recording"):
         kind_of(write(b"\x7fELF\x02\x01\x01" + bytes(400)))
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstandard.ZstdCompressor().compress])
+def test_a_file_that_is_made_to_fill_a_memory_is_refused(
+    write: Write, pack: Callable[[bytes], bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_FREE_BYTES", 1 << 20)
+    monkeypatch.setattr(module, "_MOST_RATIO", 200)
+    path = write(pack(b"time,a\n" + b"1,0\n" * (4 << 20)))
+    with pytest.raises(TableFileError, match="times as large as the file: unpack it yourself"):
+        read(path)
+    small = write(pack(b"time,a\n" + b"".join(b"%d,0\n" % n for n in range(1000))))
+    assert lone(read(small)).names == ("a",)
