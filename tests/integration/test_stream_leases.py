@@ -15,6 +15,7 @@ from reveal_analyzer.stream.leases import LeaseTiming, rank
 from reveal_analyzer.stream.reader import StreamReader
 from reveal_contract import names
 from reveal_contract.settings import AnalyzerSettings
+from support.polling import wait_until
 from support.redis_streams import (
     QUICK,
     Stream,
@@ -114,6 +115,33 @@ def test_a_lease_of_another_owner_is_never_renewed(stream: Stream) -> None:
     assert stream.client.pttl(key) == -1, "renewed although another holds it"
     reader.close()
     assert stream.client.get(key) == b"other"
+
+
+def poll_until(reader: StreamReader, done: Callable[[], bool]) -> None:
+    """Poll, so that leases are renewed, until something is true."""
+
+    def polled() -> bool:
+        reader.poll()
+        return done()
+
+    wait_until(polled, "the shard is taken")
+
+
+@pytest.mark.parametrize("squat", ["endless", "long", "list", "ours"])
+def test_a_key_that_is_no_lease_holds_a_shard_for_a_short_time_only(
+    stream: Stream, squat: str
+) -> None:
+    reader, key = stream.reader("one"), names.owner_key("default", 5)
+    if squat == "ours":  # a key of another type in the place of a lease that was held
+        poll_until(reader, lambda: 5 in reader.shards)
+        stream.client.delete(key)
+    if squat in ("list", "ours"):
+        stream.client.lpush(key, "nobody")
+    else:
+        stream.client.set(key, "nobody", px=None if squat == "endless" else 3_600_000)
+    poll_until(reader, lambda: stream.client.type(key) == b"string" and 5 in reader.shards)
+    assert stream.client.get(key) == b"one"
+    assert len(reader.shards) == names.SHARDS
 
 
 def test_trimmed_pending_entries_are_cleared(stream: Stream) -> None:

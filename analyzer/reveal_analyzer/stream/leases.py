@@ -36,6 +36,10 @@ redis.call('PEXPIRE', KEYS[1], ARGV[2])
 return redis.call('ZRANGE', KEYS[1], 0, -1)
 """
 
+_WRONG_TYPE = "WRONGTYPE"
+_ABSENT, _ENDLESS = -2, -1  # replies of PTTL
+_LONGEST_LEASES = 10  # times the own lease: analyzers of another version may have longer ones
+
 
 @dataclass(frozen=True, slots=True)
 class LeaseTiming:
@@ -149,16 +153,30 @@ class Leases:
 
     def _claimable(self, now: float) -> list[int]:
         others = [shard for shard in range(SHARDS) if shard not in self._ends]
-        owners = self._pipelined(
-            lambda pipe, shard: pipe.exists(owner_key(self._profile, shard)), others
+        left_ms = self._pipelined(
+            lambda pipe, shard: pipe.pttl(owner_key(self._profile, shard)), others
         )
-        free = {shard for shard, owner in zip(others, owners, strict=True) if not owner}
+        known = dict(zip(others, left_ms, strict=True))
+        self._limit([shard for shard, left in known.items() if self._is_no_lease(left)])
+        free = {shard for shard, left in known.items() if left == _ABSENT}
         self._free_since = {shard: self._free_since.get(shard, now) for shard in free}
         return [
             shard
             for shard, since in self._free_since.items()
             if now - since >= self._rank(shard) * self._timing.patience
         ]
+
+    def _is_no_lease(self, left_ms: object) -> bool:
+        """Return whether a key does not end as a lease does: no analyzer holds the shard by it."""
+        most_ms = _LONGEST_LEASES * self._milliseconds
+        return left_ms == _ENDLESS or (isinstance(left_ms, int) and left_ms > most_ms)
+
+    def _limit(self, shards: Sequence[int]) -> None:
+        """Let keys end that are no leases; an analyzer that renews one keeps it."""
+        self._pipelined(
+            lambda pipe, shard: pipe.pexpire(owner_key(self._profile, shard), self._milliseconds),
+            shards,
+        )
 
     def _take(self, shards: Sequence[int], now: float) -> list[int]:
         gained = sorted(_granted(shards, self._claim(shards)))
@@ -195,7 +213,8 @@ class Leases:
     ) -> list[object]:
         """Send one command for each shard, together.
 
-        A full Redis grants nothing (``None``); any other error is raised.
+        A full Redis grants nothing (``None``), and neither does a key of another type; any other
+        error is raised.
         """
         if not shards:
             return []
@@ -229,7 +248,7 @@ def granted(ask: Callable[[], object]) -> bool:
 
 def _granted_or_raised(answer: object) -> object:
     if isinstance(answer, Exception):
-        if _is_full(answer):
+        if _is_full(answer) or _WRONG_TYPE in str(answer):
             return None
         raise answer
     return answer
