@@ -123,6 +123,21 @@ def test_watching_pods_needs_only_its_documented_rights(
     assert watched.pods.health_error == ""
 
 
+@pytest.mark.parametrize("phase", ["Failed", "Succeeded"])
+def test_pods_that_are_over_are_not_asked_for(
+    watched: Watched, kube: Kube, namespace: str, node: str, phase: str
+) -> None:
+    """Nobody limits how many of them are bound to a node, and they may be large."""
+    watched.token.write_text(account(kube, namespace))
+    allow(kube, namespace)
+    over, running = (add_pod(kube, namespace, name, node) for name in ("over", "running"))
+    kube.patch(over, {"status": {"phase": phase}}, "status")
+    watched.pods.start(lambda: None)
+    wait_until(watched.has("running"), "the list")
+    kube.patch(running, {"status": {"phase": phase}}, "status")
+    wait_until(watched.has(), "the end of a pod")
+
+
 def test_a_missing_right_is_reported_and_used_once_it_is_granted(
     watched: Watched, kube: Kube, namespace: str, node: str
 ) -> None:

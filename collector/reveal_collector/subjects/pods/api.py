@@ -29,6 +29,9 @@ WATCH_SECONDS = 300  # the server ends a watch after this time; then the next on
 _CONNECT_TIMEOUT_S = 10.0
 _READ_TIMEOUT_S = WATCH_SECONDS + 30.0
 MIN_RETRY_S, MAX_RETRY_S = 0.5, 30.0
+# Pods that are over have no cgroups.  Nobody limits how many there are: the kubelet rejects those
+# that somebody binds to a node, and they stay as objects of up to a megabyte.
+_NOT_OVER = ("status.phase!=Failed", "status.phase!=Succeeded")
 _MAX_LIST_BYTES = 64 << 20
 _MAX_LINE_BYTES = 8 << 20
 _GONE = 410
@@ -210,7 +213,8 @@ class ApiPods:
 
     def _get(self, parameters: Mapping[str, str]) -> http.client.HTTPResponse:
         access = self._access()
-        query = urlencode({"fieldSelector": f"spec.nodeName={self._node}", **parameters})
+        selector = ",".join((f"spec.nodeName={self._node}", *_NOT_OVER))
+        query = urlencode({"fieldSelector": selector, **parameters})
         self._connection = connection = access.connect()
         try:
             connection.request("GET", f"/api/v1/pods?{query}", headers=access.headers())
