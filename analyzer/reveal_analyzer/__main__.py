@@ -187,8 +187,10 @@ def build(
     isolation_forest.preload()  # else the first finding waits for it, and so do all nodes
     metrics = Metrics()
     sinks: list[Sink] = [JsonlSink(jsonl)] if jsonl is not None else []
+    observers: list[Callable[[Snapshot], None]] = []
     if cluster is not None:
         sinks.append(cluster)
+        observers.append(cluster.observe)
         metrics.registry.register(KubeSinkMetrics(cluster.counts))
     by_subject = SubjectMetrics(settings.metrics_subjects) if settings.metrics_subjects else None
     if by_subject is not None:
@@ -196,6 +198,7 @@ def build(
         metrics.registry.register(by_subject)
     if (otlp := otlp_sink_of(settings)) is not None:
         sinks.append(otlp)
+        observers.append(otlp.observe)
         metrics.registry.register(OtlpMetrics(otlp.counts))
     reader = StreamReader(settings, owner)
     if settings.metrics_port:
@@ -212,7 +215,6 @@ def build(
         return result
 
     fleet = Fleet(reader.connection.client, settings.profile, owner)
-    observers = [sink.observe for sink in (cluster, otlp) if sink is not None]
     observe = partial(_observe_all, observers) if observers else None
     worker = Worker(reader, analysis, sinks, metrics, fleet, observe, OPTIONAL_STATE)
     if otlp is not None:

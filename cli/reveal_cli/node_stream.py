@@ -88,7 +88,7 @@ class RedisNodeStream:
         from reveal_analyzer.telemetry.node_records import known_nodes, nodes_text  # noqa: PLC0415
 
         known = ""
-        with contextlib.suppress(OUTAGE):
+        with contextlib.suppress(*OUTAGE):
             known = nodes_text(known_nodes(self._client, self._profile))
         return CliError(
             f"node {self.node} of profile {self._profile} has sent nothing to this Redis"
@@ -103,14 +103,14 @@ class RedisNodeStream:
 def last_known(
     ask: Callable[[], _Answer],
     first: _Answer,
-    outage: type[Exception] | tuple[type[Exception], ...],
+    outage: tuple[type[Exception], ...],
 ) -> Callable[[], _Answer]:
     """Return a function that asks, and returns its last answer during an outage."""
     known = first
 
     def answer() -> _Answer:
         nonlocal known
-        with contextlib.suppress(outage):
+        with contextlib.suppress(*outage):
             known = ask()
         return known
 

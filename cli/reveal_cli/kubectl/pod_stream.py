@@ -46,8 +46,8 @@ class PodNodeStream:
         from reveal_analyzer.node import Announced  # noqa: PLC0415 - numpy
 
         return Announced(
-            last_known(self._subjects, (), CliError),
-            last_known(self._shares, EQUAL_SHARES, CliError),
+            last_known(self._subjects, (), (CliError,)),
+            last_known(self._shares, EQUAL_SHARES, (CliError,)),
         )
 
     def state(self) -> dict[str, Any]:
