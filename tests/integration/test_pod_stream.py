@@ -9,7 +9,7 @@ import pytest
 from reveal_analyzer.evidence.endpoint import application
 from reveal_analyzer.evidence.live_nodes import LiveNodes
 from reveal_cli.errors import DONE
-from reveal_cli.kubectl import cluster, top
+from reveal_cli.kubectl import cluster, explain, top
 from reveal_cli.kubectl.__main__ import main
 from reveal_cli.kubectl.pod_samples import AnalyzerPods
 from reveal_cli.kubectl.pod_stream import PodNodeStream
@@ -70,3 +70,15 @@ def test_the_frame_is_that_of_the_node(
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("reveal · n1")
     assert any(JOB in line and HOG in line for line in lines)
+
+
+def test_metrics_of_a_span_are_ranked(
+    api: ReportsApi, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(explain, "connect", lambda _: cluster.Cluster(api))
+    assert main(["explain", "n1", "--span", "60/90", "--span", "0/10", "-o", "json"]) == DONE
+    first, second = map(json.loads, capsys.readouterr().out.splitlines())
+    assert first["ranking"]
+    assert first["from"] > second["from"]
+    assert main(["explain", "n1", "--profile", "default", "--span", "60/90"]) == DONE
+    assert "METRIC" in capsys.readouterr().out

@@ -3,25 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-from rich.console import RenderableType
-from rich.table import Column
 
 from reveal_cli.errors import DONE
 from reveal_cli.interrupt import Interrupt
 from reveal_cli.options import add_table
-from reveal_cli.terminal import show, table
 from reveal_cli.time_spans import span
-
-if TYPE_CHECKING:
-    from reveal_cli.ranking import SpanRanking
-
-_ROWS = 15
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -58,39 +46,10 @@ def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
     """Rank the metrics and print the rankings."""
     with interrupt.raising():
         from reveal_cli.ranking import explain  # noqa: PLC0415 - heavy, and needs an extra
+        from reveal_cli.ranking_table import print_rankings  # noqa: PLC0415
 
         rankings, warnings = explain(arguments)
         for warning in warnings:
             print(f"reveal: {warning}", file=sys.stderr)
-        if arguments.json:
-            for ranking in rankings:
-                print(json.dumps(ranking.to_dict()))
-        else:
-            show(*_blocks(rankings))
+        print_rankings(rankings, as_json=arguments.json)
     return DONE
-
-
-def _blocks(rankings: Sequence[SpanRanking]) -> Iterator[RenderableType]:
-    """Yield a table of the most abnormal metrics for each span."""
-    for number, span_ranking in enumerate(rankings):
-        if number:
-            yield ""
-        yield f"{span_ranking.begin} to {span_ranking.end}"
-        # only names wrap on a narrow terminal
-        rows = table(
-            "METRIC",
-            *(Column(title, no_wrap=True) for title in ("FEATURE", "SUBSYSTEM")),
-            *(Column(title, no_wrap=True) for title in ("SCORE", "VALUE", "BASELINE")),
-        )
-        for metric in span_ranking.ranking[:_ROWS]:
-            rows.add_row(
-                f"{metric.node}: {metric.metric}" if metric.node else metric.metric,
-                metric.feature,
-                metric.subsystem.value if metric.subsystem else "-",
-                f"{metric.percent} %",
-                metric.value_text,
-                metric.baseline_text,
-            )
-        yield rows
-        if len(span_ranking.ranking) > _ROWS:
-            yield f"and {len(span_ranking.ranking) - _ROWS} more (--json prints all)"

@@ -12,7 +12,17 @@ from reveal_contract import VERSION
 _PROGRAM = Program("kubectl reveal", extras="local,kubernetes")
 
 try:
-    from reveal_cli.kubectl import evidence, flags, open_findings, silence, top, ui, unsilence, why
+    from reveal_cli.kubectl import (
+        evidence,
+        explain,
+        flags,
+        open_findings,
+        silence,
+        top,
+        ui,
+        unsilence,
+        why,
+    )
 except ModuleNotFoundError as error:
     sys.exit(_PROGRAM.missing(error))
 
@@ -30,7 +40,7 @@ def build_parser() -> argparse.ArgumentParser:
     flags.add_output(parser)
     parser.set_defaults(run=open_findings.run, **flags.DEFAULTS)
     verbs = parser.add_subparsers(dest="verb", metavar="VERB")
-    for verb in (why, top, evidence, ui, silence, unsilence):
+    for verb in (why, explain, top, evidence, ui, silence, unsilence):
         verb.add(verbs)
     return parser
 

@@ -35,3 +35,11 @@ def add_reveal_namespace(parser: argparse.ArgumentParser) -> None:
         "--reveal-namespace", metavar="NAME", default=_NAMESPACE,
         help=f"the namespace of the analyzers (default: {_NAMESPACE})",
     )  # fmt: skip
+
+
+def add_profile_of_node(parser: argparse.ArgumentParser) -> None:
+    """Declare which profile a node is looked for in."""
+    parser.add_argument(
+        "--profile", metavar="NAME", default="",
+        help="the RevealProfile of the node (default: the first that has it)",
+    )  # fmt: skip

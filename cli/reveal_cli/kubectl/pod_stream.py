@@ -32,6 +32,10 @@ class PodNodeStream:
         """Whether its collector has published anything; raises ``CliError``."""
         return bool(self._announced("status") or self._announced("subjects"))
 
+    def recording(self) -> bytes:
+        """Return the last two minutes as a recording; raises ``CliError``."""
+        return self._pods.get(f"/slices/{self._name}")
+
     def since(self, start_ns: int) -> list[Slice]:
         try:
             data = self._pods.get(f"/slices/{self._name}?since={start_ns}")

@@ -26,10 +26,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         epilog="Without a terminal it prints one frame, as with --once.",
     )
     parser.add_argument("name", metavar="NODE", help="the name of the node")
-    parser.add_argument(
-        "--profile", metavar="NAME", default="",
-        help="the RevealProfile of the node (default: the first that has it)",
-    )  # fmt: skip
+    flags.add_profile_of_node(parser)
     parser.add_argument("--once", action="store_true", help="print one frame and end")
     flags.add_reveal_namespace(parser)
     flags.add_common(parser)
