@@ -8,6 +8,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from socketserver import TCPServer, ThreadingMixIn
 from typing import TYPE_CHECKING, Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
@@ -26,6 +27,7 @@ log = logging.getLogger(__name__)
 Check = Callable[[], str]
 
 _CLIENT_SECONDS = 10.0  # then the thread of an idle client ends
+_CLIENT_CLOSES_SECONDS = 5.0
 _MOST_CONNECTIONS = 32  # of one client address
 
 
@@ -86,8 +88,10 @@ def _start(server: WSGIServer) -> int:
 
 def text_response(start: StartResponse, status: str, text: str) -> list[bytes]:
     """Begin a response of plain text and return its body."""
-    start(status, [("Content-Type", "text/plain; charset=utf-8")])
-    return [f"{text}\n".encode()]
+    body = f"{text}\n".encode()
+    headers = [("Content-Type", "text/plain; charset=utf-8"), ("Content-Length", f"{len(body)}")]
+    start(status, headers)
+    return [body]
 
 
 class _Handler(WSGIRequestHandler):
@@ -165,7 +169,18 @@ class _Server(ThreadingMixIn, WSGIServer):
 
 
 class _LocalServer(_Server):
+    """Listens on 127.0.0.1, and lets its clients close first.
+
+    Where a port is forwarded, what was not read yet may be lost when the server closes.
+    """
+
     address_family = socket.AF_INET
+
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        super().finish_request(request, client_address)
+        with suppress(OSError):
+            request.settimeout(_CLIENT_CLOSES_SECONDS)
+            request.recv(1)
 
 
 def _listening(port: int, app: WSGIApplication) -> WSGIServer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from dataclasses import dataclass
 from http.client import HTTPConnection
 from urllib.parse import quote
@@ -74,3 +75,20 @@ def test_a_store_that_fails_is_an_error(error: Exception, status: int) -> None:
     found, text = answer(AwayStore(error=error), "/evidence/cpu-1")
     assert found == status
     assert str(error).encode() in text
+
+
+def test_the_client_closes_first() -> None:
+    """A proxy that forwards the port loses what it has not passed on when the server closes."""
+    port = serve_locally(0, application(None, FixedNodes("n1", bytes(1 << 20))))
+    with socket.create_connection(("127.0.0.1", port), 10) as connection:
+        connection.sendall(b"GET /slices/n1 HTTP/1.0\r\n\r\n")
+        head = b""
+        while b"\r\n\r\n" not in head:
+            head += connection.recv(1)
+        length = (1 << 20) + len("0")
+        assert f"Content-Length: {length}\r\n".encode() in head
+        while length:
+            length -= len(connection.recv(length))
+        connection.settimeout(0.2)
+        with pytest.raises(TimeoutError):
+            connection.recv(1)
