@@ -110,7 +110,9 @@ def _get(connection: socket.socket, target: str) -> bytes:
     connection.sendall(f"GET {target} HTTP/1.0\r\nHost: localhost\r\n\r\n".encode())
     response = HTTPResponse(connection)
     response.begin()
-    body = response.read(_MOST_BYTES)
+    if response.length is None or response.length > _MOST_BYTES:
+        raise CliError(f"an analyzer responds with {response.length or 'unknown'} bytes")
+    body = response.read()  # raises an error where the connection ends before
     if response.status == _OK:
         return body
     sentence = printable(clipped(body.decode(errors="replace").strip(), _MAX_REASON))
