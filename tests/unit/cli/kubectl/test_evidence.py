@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 from pathlib import Path
 
 import pytest
@@ -102,3 +103,21 @@ def test_samples_that_are_no_longer_kept_are_a_sentence(
 ) -> None:
     api.pods["reveal-analyzer-p-x"] = serve_locally(0, application(MemoryStore(), FixedNodes()))
     assert "there are no samples of this finding" in refused(capsys, "evidence", REPORT)
+
+
+def test_samples_that_are_cut_off_are_no_file(
+    api: ReportsApi, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def answer(listening: socket.socket) -> None:
+        connection, _ = listening.accept()
+        with connection:
+            connection.recv(1000)
+            connection.sendall(b"HTTP/1.0 200 OK\r\nContent-Length: 10\r\n\r\nabc")
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        api.pods = {"a": listening.getsockname()[1]}
+        thread = threading.Thread(target=answer, args=(listening,))
+        thread.start()
+        assert "responds: IncompleteRead" in refused(capsys, "evidence", REPORT)
+        thread.join()
+    assert list(tmp_path.iterdir()) == []
