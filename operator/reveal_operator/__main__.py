@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from reveal_contract import VERSION
 from reveal_contract.kube.names import NAMESPACE_VARIABLE, POD_VARIABLE
@@ -17,6 +18,7 @@ from reveal_contract.runtime import logs
 from reveal_operator.app import RESYNC_S, Operator, OperatorOptions
 from reveal_operator.kopflog import filter_kopf_logs
 from reveal_operator.kube import KubernetesClient, connect
+from reveal_operator.profile import ProfileLimits
 from reveal_operator.retention import SWEEP_S
 from reveal_operator.spec import Defaults
 
@@ -63,6 +65,7 @@ def parser() -> argparse.ArgumentParser:
     )
     _add_created(flags)
     _add_redis(flags)
+    _add_limits(flags)
     _add_own(flags)
     flags.add_argument("--version", action="version", version=f"%(prog)s {VERSION}")
     return flags
@@ -104,6 +107,24 @@ def _add_redis(flags: argparse.ArgumentParser) -> None:
     group.add_argument("--redis-insecure-skip-verify", action="store_true")
 
 
+def _add_limits(flags: argparse.ArgumentParser) -> None:
+    group = flags.add_argument_group(
+        "limits of profiles",
+        "With --limit-profiles a profile may only name what these flags permit, each of which may"
+        " be given several times, and the images and the Redis of the flags above.",
+    )
+    group.add_argument("--limit-profiles", action="store_true")
+    for flag, name, meaning in (
+        ("image", "PREFIX", "images: a registry, a repository, or a whole reference"),
+        ("host-path", "PATH", "extra host paths: a folder and what is below it"),
+        ("secret", "NAME", "Secrets with credentials, certificates and headers"),
+        ("address", "URL", "addresses of Redis and of OpenTelemetry, and what is below them"),
+    ):
+        group.add_argument(
+            f"--permit-{flag}", action="append", default=[], metavar=name, help=meaning
+        )
+
+
 def _add_own(flags: argparse.ArgumentParser) -> None:
     group = flags.add_argument_group("the operator itself")
     for name, reader in (("metrics", "Prometheus"), ("health", "the probes of the kubelet")):
@@ -132,7 +153,7 @@ def options_of(arguments: argparse.Namespace, environment: Mapping[str, str]) ->
     given = vars(arguments)
     known = {name: given[name] for name in Defaults.__dataclass_fields__ if name in given}
     namespace = given["namespace"] or environment.get(NAMESPACE_VARIABLE) or _NAMESPACE
-    known |= {"namespace": namespace}
+    known |= {"namespace": namespace, "limits": _limits_of(given)}
     if "image_pull_secrets" in known:
         known["image_pull_secrets"] = tuple(known["image_pull_secrets"])
     return OperatorOptions(
@@ -142,6 +163,18 @@ def options_of(arguments: argparse.Namespace, environment: Mapping[str, str]) ->
         instance=environment.get(POD_VARIABLE, ""),
         resync_s=given["resync_seconds"],
         sweep_s=given["sweep_seconds"],
+    )
+
+
+def _limits_of(given: Mapping[str, Any]) -> ProfileLimits | None:
+    """Return the limits of profiles; None where they may name anything."""
+    if "limit_profiles" not in given:
+        return None
+    return ProfileLimits(
+        images=tuple(given["permit_image"]),
+        host_paths=tuple(given["permit_host_path"]),
+        secrets=tuple(given["permit_secret"]),
+        addresses=tuple(given["permit_address"]),
     )
 
 

@@ -164,10 +164,25 @@ class Profile:
 
 
 @dataclass(frozen=True)
+class ProfileLimits:
+    """What profiles may name beside what the operator has by default; all begin with these parts.
+
+    ``images`` are registries, repositories or whole references, ``host_paths`` folders with what is
+    below them, ``addresses`` URLs of Redis and of OpenTelemetry.  ``secrets`` are whole names.
+    """
+
+    images: tuple[str, ...] = ()
+    host_paths: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
+    addresses: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Defaults:
     """Flags of the operator that apply to every profile.
 
     ``redis_*`` is the Redis of profiles that name none; ``redis_url`` "" means there is none.
+    Without ``limits`` profiles may name anything.
     ``kubernetes_minor`` is the minor version of the API server (``/version``): 1.29 refuses fields
     that came with 1.30.
     """
@@ -186,6 +201,7 @@ class Defaults:
     redis_ca_secret: str = ""
     redis_ca_key: str = "ca.crt"
     redis_insecure_skip_verify: bool = False
+    limits: ProfileLimits | None = None
     kubernetes_minor: int = 30
 
     @property

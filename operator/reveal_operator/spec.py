@@ -16,6 +16,7 @@ from reveal_contract import redis_address
 from reveal_contract.fields import Fields
 from reveal_contract.settings import SENSITIVITIES, SEVERITIES
 from reveal_contract.sources import NAMES, WITH_PERF_CGROUPS
+from reveal_operator.limits import refusals
 from reveal_operator.profile import (
     ANALYZER_RESOURCES,
     COLLECTOR_RESOURCES,
@@ -38,7 +39,8 @@ from reveal_operator.settings import analyzer_settings, collector_settings
 
 __all__ = ["Defaults", "Profile", "SpecError", "parse", "redis_of"]
 
-INVALID, REDIS_MISSING = "InvalidSpec", "RedisMissing"  # reasons of SpecAccepted=False
+# reasons of SpecAccepted=False
+INVALID, REDIS_MISSING, NOT_PERMITTED = "InvalidSpec", "RedisMissing", "NotPermitted"
 MODES = ("Online", "Paper")
 EVIDENCE_STORES = ("None", "Redis", "Folder")
 LONGEST_NAME = 52
@@ -73,7 +75,8 @@ class SpecError(ValueError):
 def parse(obj: Mapping[str, Any], defaults: Defaults | None = None) -> Profile:
     """Return the profile; raises a ``SpecError`` that lists every bad field.
 
-    With ``defaults`` it is also raised where neither they nor the profile name a Redis.
+    With ``defaults`` it is also raised where neither they nor the profile name a Redis, and for
+    what their limits do not permit.
     """
     problems: list[str] = []
     meta = Fields(obj.get("metadata"), "metadata", problems)
@@ -97,8 +100,15 @@ def parse(obj: Mapping[str, Any], defaults: Defaults | None = None) -> Profile:
     if problems:
         raise SpecError(list(dict.fromkeys(problems)))
     if defaults is not None:
-        redis_of(profile, defaults)
+        _check(profile, defaults)
     return profile
+
+
+def _check(profile: Profile, defaults: Defaults) -> None:
+    """Raise ``SpecError`` for what the flags of the operator do not permit, or lack."""
+    if defaults.limits is not None and (refused := refusals(profile, defaults.limits)):
+        raise SpecError(refused, NOT_PERMITTED)
+    redis_of(profile, defaults)
 
 
 def redis_of(profile: Profile, defaults: Defaults) -> RedisSpec:
