@@ -117,8 +117,6 @@ TERM = {"matchExpressions": [{"key": "pool", "operator": "In", "values": ["a"]}]
 AFFINITY = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [TERM]}}
 TAINT = {"key": "k", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 9}
 AMOUNTS = {"requests": {"cpu": "3", "memory": "4Gi"}, "limits": {"cpu": "5", "memory": "6Gi"}}
-OTLP = {"reporting": {"otlp": {"endpoint": "http://o", "headersSecretRef": {"name": "n"}}}}
-OTEL_WORDS = ("http://o", "OTEL_EXPORTER_OTLP_HEADERS")
 SECRET = {"name": "s", "usernameKey": "u-key", "passwordKey": "p-key"}
 # spec, and where in the manifests it must be; without it, it is not there
 MANIFESTS: list[tuple[Object, Callable[[Object], Any], Any]] = [
@@ -143,7 +141,6 @@ MANIFESTS: list[tuple[Object, Callable[[Object], Any], Any]] = [
         lambda s: '"mine"' in json.dumps(pod(s, ANALYZER)["volumes"]),
         True,
     ),
-    (OTLP, lambda s: [word in json.dumps(built(s)) for word in OTEL_WORDS], [True, True]),
     ({"evidence": CLAIM}, lambda s: "samples" in json.dumps(pod(s, ANALYZER)["volumes"]), True),
     (redis(), lambda s: "rediss://r:6380/0" in json.dumps(pod(s)), True),
     (
