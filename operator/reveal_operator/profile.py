@@ -32,6 +32,13 @@ class Privilege(StrEnum):
 
     PRIVILEGED = "Privileged"
     CAPABILITIES = "Capabilities"
+    RESTRICTED = "Restricted"
+
+
+# What ``Restricted`` withholds: by these rights a process with user 0 in the host's PID namespace
+# reaches the files of the host and the memory of the kernel.  Their sources are left out.
+WITHHELD = ("SYS_PTRACE", "DAC_READ_SEARCH", "BPF", "AppArmor")
+WITHHELD_SOURCES = ("filesystems", "ledger")
 
 
 class Mode(StrEnum):

@@ -12,7 +12,7 @@ from reveal_contract.kube.names import (
     SAMPLES_PORT,
 )
 from reveal_contract.settings import AnalyzerSettings, CollectorSettings
-from reveal_operator.profile import Mode, Profile
+from reveal_operator.profile import WITHHELD_SOURCES, Mode, Privilege, Profile
 
 # each pod has its own, in its environment: not in the file that all pods share
 PER_POD = ("node", "redisUrl")
@@ -22,6 +22,7 @@ _PUBLISH = {Mode.REPORT: "kubernetes", Mode.OBSERVE: "observe"}
 def collector_settings(profile: Profile, node: str, redis_url: str) -> CollectorSettings:
     """Return the settings of the collector on a node; the host is mounted at ``/host``."""
     spec = profile.collector
+    withheld = WITHHELD_SOURCES if spec.privilege is Privilege.RESTRICTED else ()
     return CollectorSettings(
         node=node,
         redis_url=redis_url,
@@ -31,7 +32,7 @@ def collector_settings(profile: Profile, node: str, redis_url: str) -> Collector
         cgroup_root=f"{HOST_FOLDER}/sys/fs/cgroup",
         sample_period_milliseconds=spec.sample_period_milliseconds,
         include=spec.sources.include,
-        exclude=spec.sources.exclude,
+        exclude=tuple(dict.fromkeys((*spec.sources.exclude, *withheld))),
         max_subjects=spec.max_subjects,
         pod_source="api",
         container_subjects=spec.container_subjects,

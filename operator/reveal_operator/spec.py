@@ -21,6 +21,7 @@ from reveal_operator.profile import (
     ANALYZER_RESOURCES,
     COLLECTOR_RESOURCES,
     GPU_TOLERATION,
+    WITHHELD_SOURCES,
     AnalyzerSpec,
     CollectorSpec,
     Defaults,
@@ -139,13 +140,15 @@ def _collector(given: Fields) -> CollectorSpec:
     perf_cgroups = given.boolean("perfCgroups", default.perf_cgroups)
     image = given.string("image")
     sources = _sources(given.object("sources"), perf_cgroups, default_image=not image)
-    privilege = given.string("privilege", default.privilege, tuple(Privilege))
+    privilege = Privilege(given.string("privilege", default.privilege, tuple(Privilege)))
+    if privilege is Privilege.RESTRICTED:
+        _check_withheld(given.object("sources"), sources)
     return CollectorSpec(
         sample_period_milliseconds=given.integer(
             "samplePeriodMilliseconds", default.sample_period_milliseconds
         ),
         sources=sources,
-        privilege=Privilege(privilege),
+        privilege=privilege,
         cpu_budget_millicores=given.integer("cpuBudgetMillicores", default.cpu_budget_millicores),
         max_subjects=given.integer("maxSubjects", default.max_subjects),
         container_subjects=given.boolean("containerSubjects", default.container_subjects),
@@ -174,6 +177,14 @@ def _sources(given: Fields, perf_cgroups: bool, default_image: bool) -> SourcesS
     if both := sorted(set(include) & set(exclude)):
         given.refuse("exclude", f"{', '.join(both)} is in include, too: remove it from one of them")
     return SourcesSpec(include, exclude)
+
+
+def _check_withheld(given: Fields, sources: SourcesSpec) -> None:
+    """Refuse sources that are asked for by name and need rights that are withheld."""
+    if withheld := [name for name in sources.include if name in WITHHELD_SOURCES]:
+        given.refuse(
+            "include", f"{', '.join(withheld)} needs collector.privilege Capabilities or Privileged"
+        )
 
 
 def _known() -> str:

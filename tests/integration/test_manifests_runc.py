@@ -89,6 +89,27 @@ def test_capabilities_give_the_same_sources_as_privileged(
         assert status["NoNewPrivs"] == "1"
 
 
+OF_THE_HOST = ("ls /host/proc/1/root/", "cat /host/proc/1/environ")
+
+
+def test_restricted_reaches_no_file_of_the_host(
+    tmp_path: Path, redis_launcher: RedisLauncher
+) -> None:
+    """By PIDs of the host the root directories of its processes can be entered with SYS_PTRACE."""
+    with collector(tmp_path, redis_launcher, "Capabilities") as (running, client, _):
+        missing = {each["source"] for each in report(client)["missing"]}
+        for command in OF_THE_HOST:
+            assert running.execute(["sh", "-c", command]).returncode == 0
+    with collector(tmp_path, redis_launcher, "Restricted") as (running, client, _):
+        assert {each["source"] for each in report(client)["missing"]} <= missing
+        for command in OF_THE_HOST:
+            done = running.execute(["sh", "-c", command])
+            assert done.returncode, command
+            assert "Permission denied" in done.stderr, done.stderr
+        granted = bounding_set(f"CapEff: {running.status()['CapEff']}")
+        assert sorted(granted) == ["PERFMON", "SYS_NICE"]
+
+
 ASK = """
 import sys, urllib.request
 with urllib.request.urlopen(f"http://127.0.0.1:{sys.argv[1]}{sys.argv[2]}", timeout=2) as answer:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from reveal_contract.settings import SENSITIVITIES, SEVERITIES
 from reveal_contract.sources import ALWAYS, NAMES
 from reveal_operator.manifests import owned_manifests
+from reveal_operator.profile import WITHHELD_SOURCES
 from reveal_operator.spec import Defaults, parse
 
 ROOT = Path(__file__).parents[2]
@@ -81,12 +82,22 @@ def _sources(draw: st.DrawFn) -> dict[str, list[str]]:
     return {"include": chosen[:split], "exclude": chosen[split:]}
 
 
+def _valid(collector: dict[str, Any]) -> dict[str, Any]:
+    """Return a part of a spec with what its fields need, and without what they exclude."""
+    found = {**collector, "metricsSeries": 900} if collector.get("metricsPort") else collector
+    if found.get("privilege") == "Restricted" and "sources" in found:
+        sources = found["sources"]
+        include = [name for name in sources["include"] if name not in WITHHELD_SOURCES]
+        return {**found, "sources": {**sources, "include": include}}
+    return found
+
+
 _COLLECTOR = st.fixed_dictionaries(
     {},
     optional={
         "samplePeriodMilliseconds": st.sampled_from([20, 25, 50, 100, 125, 200, 250, 500, 1000]),
         "sources": _sources(),
-        "privilege": st.sampled_from(["Privileged", "Capabilities"]),
+        "privilege": st.sampled_from(["Privileged", "Capabilities", "Restricted"]),
         "cpuBudgetMillicores": st.integers(1, 1000),
         "maxSubjects": st.integers(0, 1024),
         "containerSubjects": st.booleans(),
@@ -101,7 +112,7 @@ _COLLECTOR = st.fixed_dictionaries(
         "priorityClassName": st.sampled_from(["", "high"]),
         "image": st.just("registry.example.com/c@sha256:" + "0" * 64),
     },
-).map(lambda item: {**item, "metricsSeries": 900} if item.get("metricsPort") else item)
+).map(_valid)
 _ANALYZER = st.fixed_dictionaries(
     {},
     optional={

@@ -1,6 +1,6 @@
 """What a collector needs on its node beyond an ordinary container: one row for each need.
 
-Namespaces, mounts and the security context are built from this table for both values of
+Namespaces, mounts and the security context are built from this table for all values of
 ``privilege``, and so is docs/reference/privileges.md.  A need whose sources the profile excludes is
 not requested.  The tests run the collector without each of them.
 
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from reveal_contract.sources import NAMES, WITH_PERF_CGROUPS
-from reveal_operator.profile import CollectorSpec
+from reveal_operator.profile import WITHHELD, WITHHELD_SOURCES, CollectorSpec, Privilege
 
 
 class NeedKind(StrEnum):
@@ -189,16 +189,20 @@ def sources_of(collector: CollectorSpec) -> frozenset[str]:
     chosen = set(collector.sources.include) or set(NAMES)
     if not collector.perf_cgroups:
         chosen -= set(WITH_PERF_CGROUPS)
+    if collector.privilege is Privilege.RESTRICTED:
+        chosen -= set(WITHHELD_SOURCES)
     return frozenset(chosen - set(collector.sources.exclude))
 
 
 def needs_of(collector: CollectorSpec, needs: Iterable[Need] = NEEDS) -> tuple[Need, ...]:
     """Return what this profile's collectors need, in the order of the table."""
     sources = sources_of(collector)
+    withheld = WITHHELD if collector.privilege is Privilege.RESTRICTED else ()
     return tuple(
         need
         for need in needs
         if need.when(collector) and (not need.sources or sources & set(need.sources))
+        if need.what not in withheld
     )
 
 

@@ -20,7 +20,7 @@ _INTRO = """\
 The operator builds the pod of a collector from a table with one row for each right
 (`operator/reveal_operator/manifests/privileges.py`). This page is that table.
 
-For both values of `collector.privilege`, the root file system of the container is read-only. Paths
+For all values of `collector.privilege`, the root file system of the container is read-only. Paths
 of the host are mounted read-only, from Kubernetes 1.30 on with everything that is mounted below
 them, if the runtime supports this. Only one folder is writable: an `emptyDir` of 1 MiB for the
 files of the probes.
@@ -38,6 +38,14 @@ namespaces of the host, so their namespace needs Pod Security `privileged`.
   - profiling values of GPUs (`gpuProfiling`) where the driver gives them to administrators only.
 
   A node whose SELinux policy has no type `spc_t` (Flatcar) does not start such a container.
+- `privilege: Restricted` is the same without `SYS_PTRACE`, `DAC_READ_SEARCH` and `BPF`, and with
+  the AppArmor profile of the runtime. The sources `filesystems` and `ledger` are left out, and the
+  losses of these rights in the tables below apply.
+
+**Privileged and Capabilities are equal to root on the node**: with `SYS_PTRACE` and user 0 in the
+host's PID namespace, `/proc/PID/root` is the file system of the host, and `BPF` with `PERFMON`
+reads the memory of the kernel. Restricted reaches neither. With `PERFMON` it still sees what processes
+execute: leave out the sources of perf events, too, where that matters.
 
 If a profile leaves out all sources that need a right, the collector does not get this right. For
 example, without the sources of `PERFMON` in the table below (`sources.exclude`), the collector has

@@ -12,8 +12,10 @@ from reveal_contract import catalogue
 from reveal_contract.sources import NAMES
 from reveal_operator.manifests.privileges import NEEDS, NeedKind, needs_of, sources_of
 from reveal_operator.manifests.privileges_page import page
-from reveal_operator.profile import CollectorSpec, SourcesSpec
-from support.profile_factory import ANY_SOURCES, ROOT, built, container
+from reveal_operator.profile import WITHHELD, WITHHELD_SOURCES, CollectorSpec, SourcesSpec
+from reveal_operator.settings import collector_settings
+from reveal_operator.spec import SpecError, parse
+from support.profile_factory import ANY_SOURCES, ROOT, built, container, profile
 from support.property_tests import examples
 
 PAGE = ROOT / "docs/reference/privileges.md"
@@ -65,6 +67,23 @@ def test_capabilities_are_those_of_the_table_and_no_other() -> None:
     }
     assert given["appArmorProfile"] == {"type": "Unconfined"}
     assert given["seLinuxOptions"] == {"type": "spc_t"}
+
+
+def test_restricted_withholds_what_leads_to_the_files_and_the_kernel_of_the_host() -> None:
+    given = context(privilege="Restricted")
+    assert given["capabilities"] == {"drop": ["ALL"], "add": ["PERFMON", "SYS_NICE"]}
+    assert "appArmorProfile" not in given
+    gone = {source for need in NEEDS if need.what in WITHHELD for source in need.gone}
+    assert gone == set(WITHHELD_SOURCES)
+    profile_ = parse(profile({"collector": {"privilege": "Restricted"}}))
+    assert set(WITHHELD_SOURCES) <= set(collector_settings(profile_, "n", "redis://r").exclude)
+    assert {need.what for need in NEEDS} >= set(WITHHELD)
+
+
+def test_a_source_that_needs_a_withheld_right_is_refused_by_name() -> None:
+    spec = {"privilege": "Restricted", "sources": {"include": ["stat", "filesystems"]}}
+    with pytest.raises(SpecError, match="include: filesystems needs collector"):
+        parse(profile({"collector": spec}))
 
 
 @pytest.mark.parametrize(("port", "asked"), [(0, False), (917, True), (1024, False)])
