@@ -44,8 +44,8 @@ namespaces of the host, so their namespace needs Pod Security `privileged`.
 
 **Privileged and Capabilities are equal to root on the node**: with `SYS_PTRACE` and user 0 in the
 host's PID namespace, `/proc/PID/root` is the file system of the host, and `BPF` with `PERFMON`
-reads the memory of the kernel. Restricted reaches neither. With `PERFMON` it still sees what processes
-execute: leave out the sources of perf events, too, where that matters.
+reads the memory of the kernel. Restricted reaches neither. With `PERFMON` it still sees what
+processes execute: leave out the sources of perf events, too, where that matters.
 
 If a profile leaves out all sources that need a right, the collector does not get this right. For
 example, without the sources of `PERFMON` in the table below (`sources.exclude`), the collector has
