@@ -82,9 +82,9 @@ def _pages(inputs: Sequence[Path], folder: Path) -> dict[str, Path]:
         if done.returncode not in (DONE, FOUND):
             sys.exit(done.returncode)
     if not inputs:
-        made = pages[f"{FINDINGS} findings of {PANELS} series"] = folder / "page.html"
+        page = pages[f"{FINDINGS} findings of {PANELS} series"] = folder / "page.html"
         findings = [scan_finding(f"claim {number}") for number in range(FINDINGS)]
-        made.write_text(document(page_of(findings, panels=PANELS)))
+        page.write_text(document(page_of(findings, panels=PANELS)))
     return pages
 
 

@@ -12,7 +12,7 @@ from reveal_cli.recordings import Slices
 from reveal_contract.finding import Finding
 
 MOST_FILES = 50
-_AT_ONCE = 8  # findings of a pass over the recording: one that lasts takes 10 MB an hour
+_TOGETHER = 8  # findings of a pass over the recording: one that lasts takes 10 MB an hour
 MOST_BYTES = 262_144  # of each: files are not packed, and a disk has more room than a Redis
 
 
@@ -28,8 +28,8 @@ def write_evidence(recording: Path, findings: Iterable[Finding], directory: Path
     whole = Slices(recording)
     for _ in whole:  # subjects are announced anywhere in it
         pass
-    for first in range(0, len(chosen), _AT_ONCE):
-        part = chosen[first : first + _AT_ONCE]
+    for first in range(0, len(chosen), _TOGETHER):
+        part = chosen[first : first + _TOGETHER]
         for finding, data in _recordings(recording, part, whole):
             _create(directory)
             write_atomically(directory / f"{finding.id}.rvl", [data])

@@ -107,7 +107,7 @@ def test_a_finding_has_its_samples_when_pod_and_analyzer_are_gone(
     assert [each for each in parsed.all("figure") if each.attributes["class"] == "chart"]
 
 
-def test_a_node_is_shown_live(three_nodes: Release, user: tuple[str, Path]) -> None:
+def test_the_frame_of_a_node_is_displayed(three_nodes: Release, user: tuple[str, Path]) -> None:
     name, config = user
     _permit(three_nodes, name)
     done = _run(config, "top", NODE)

@@ -27,7 +27,7 @@ def test_what_python_writes_is_read_back(value: object) -> None:
     "text", ["NaN", "[Infinity]", '{"a": -Infinity}', "1e999", "-1e999", "[" * 100_000, "", "{",
              b"\xff", "9" * 5000],
 )  # fmt: skip
-def test_anything_else_is_one_error(text: str | bytes) -> None:
+def test_anything_else_is_the_same_error(text: str | bytes) -> None:
     with pytest.raises(ForeignJsonError):
         loads(text)
 

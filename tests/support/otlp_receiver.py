@@ -1,4 +1,4 @@
-"""A receiver of OTLP over HTTP that keeps what it gets and responds as told."""
+"""A receiver of OTLP over HTTP that keeps what it gets and responds as it is set."""
 
 from __future__ import annotations
 

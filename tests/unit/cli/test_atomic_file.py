@@ -35,7 +35,7 @@ def test_a_file_that_is_replaced_keeps_its_mode(tmp_path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_the_target_of_ones_own_link_is_replaced(tmp_path: Path) -> None:
+def test_the_target_of_a_link_of_the_user_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "target").write_text("old")
     (tmp_path / "link").symlink_to("target")
     write_atomically(tmp_path / "link", ["new"])

@@ -79,7 +79,7 @@ def test_what_is_not_permitted_names_its_field(spec: dict[str, Any], field: str)
     assert refused(spec, ProfileLimits()) != []
 
 
-def test_a_refusal_says_what_is_named_and_what_to_do() -> None:
+def test_a_refusal_has_the_name_and_the_remedy() -> None:
     with pytest.raises(SpecError) as caught:
         parse(profile(collector(image="evil/x")), Defaults(**{**vars(DEFAULTS), "limits": LIMITS}))
     assert str(caught.value) == (

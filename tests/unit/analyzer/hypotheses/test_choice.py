@@ -338,8 +338,8 @@ def test_compaction_without_stalled_tasks_is_a_cause_of_its_own() -> None:
 def test_a_cause_of_which_nothing_is_left_does_not_explain_what_lasts() -> None:
     """Tasks waited for memory at the onset only; what lasts is locked memory."""
     moved = EvidenceBuilder().met(BY_NAME["MemoryPressure"].expects).moved("memory.mlocked", 1e9)
-    at_onset = moved.episode(Subsystem.MEMORY)
-    assert choose(RULES, at_onset).rule is BY_NAME["MemoryPressure"]
-    lasting = [column.metric.name == "memory.mlocked" for column in at_onset.stats.columns]
-    later = replace(at_onset, weights=np.where(lasting, at_onset.weights, 0.0))
+    begun = moved.episode(Subsystem.MEMORY)
+    assert choose(RULES, begun).rule is BY_NAME["MemoryPressure"]
+    lasting = [column.metric.name == "memory.mlocked" for column in begun.stats.columns]
+    later = replace(begun, weights=np.where(lasting, begun.weights, 0.0))
     assert choose(RULES, later).rule is None

@@ -130,7 +130,7 @@ def test_the_state_directory_is_of_its_user_alone(shared: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["link", "file", "shared"])
-def test_a_state_directory_that_others_may_have_made_is_refused(shared: Path, kind: str) -> None:
+def test_a_state_directory_that_others_may_own_is_refused(shared: Path, kind: str) -> None:
     """A link may lead to files that are no ledgers: they would be deleted."""
     path = shared / f"reveal-{os.getuid()}"
     precious = shared / "home"

@@ -105,7 +105,7 @@ def test_samples_that_are_no_longer_kept_are_a_sentence(
     assert "there are no samples of this finding" in refused(capsys, "evidence", REPORT)
 
 
-def test_samples_that_are_cut_off_are_no_file(
+def test_incomplete_samples_are_no_file(
     api: ReportsApi, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     def answer(listening: socket.socket) -> None:

@@ -391,7 +391,7 @@ class BrokenTelemetry:
         """Do nothing."""
 
 
-def test_a_defect_in_the_telemetry_stops_no_report_and_is_seen() -> None:
+def test_a_defect_in_the_telemetry_stops_no_report_and_is_a_metric() -> None:
     bench = SinkHarness(telemetry=BrokenTelemetry())
     bench.update(opened())
     bench.until(lambda: bench.api.reasons() == ["AnomalyDetected"])

@@ -25,7 +25,7 @@ def test_a_message_arrives_with_the_headers_of_the_environment(receiver: OtlpRec
 @pytest.mark.parametrize(
     ("status", "final"), [(400, True), (401, True), (404, True), (429, False), (503, False)]
 )
-def test_a_response_says_whether_a_message_may_be_sent_again(
+def test_the_status_decides_whether_a_message_may_be_sent_again(
     receiver: OtlpReceiver, status: int, final: bool
 ) -> None:
     receiver.status = status

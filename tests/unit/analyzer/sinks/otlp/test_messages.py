@@ -72,7 +72,7 @@ def test_severities_are_those_of_the_log_data_model(severity: Severity, number: 
     assert log_record(update, "p", NOW)["severityNumber"] == number
 
 
-def test_an_end_is_informational_and_says_why() -> None:
+def test_an_end_is_informational_and_has_its_reason() -> None:
     ended = replace(
         FINDING, state=State.RESOLVED, resolution=Resolution.ENDED, resolved_ns=NOW - SECOND
     )

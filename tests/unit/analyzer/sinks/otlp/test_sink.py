@@ -131,7 +131,7 @@ def test_the_status_of_watched_nodes_is_sent_by_the_minute(bench: Bench) -> None
     assert "degraded" in str(resource)
 
 
-def test_the_thread_sends_what_is_left_at_the_end(bench: Bench) -> None:
+def test_the_thread_sends_the_rest_when_it_ends(bench: Bench) -> None:
     bench.sink.start()
     bench.update(FindingChange.OPENED, claim="one")
     bench.sink.close()

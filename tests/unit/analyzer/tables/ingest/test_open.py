@@ -61,7 +61,7 @@ def test_other_bytes_with_zeros_are_no_text(write: Write) -> None:
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, zstandard.ZstdCompressor().compress])
-def test_a_file_that_is_made_to_fill_a_memory_is_refused(
+def test_a_file_that_would_fill_a_memory_is_refused(
     write: Write, pack: Callable[[bytes], bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_FREE_BYTES", 1 << 20)
