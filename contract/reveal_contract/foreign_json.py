@@ -7,16 +7,21 @@ import math
 from typing import Any, NoReturn
 
 
+MOST_BYTES = 64 << 20
+
+
 class ForeignJsonError(ValueError):
     """The text is not JSON (RFC 8259) with finite numbers; the text of the error says why."""
 
 
-def loads(data: bytes | str) -> Any:
+def loads(data: bytes | str, most_bytes: int = MOST_BYTES) -> Any:
     """Return the value of a JSON text; raises ``ForeignJsonError`` for anything else.
 
     Python's parser also takes NaN, Infinity and 1e999, which become integers nowhere, and it does
     not catch texts that are nested too deeply.
     """
+    if len(data) > most_bytes:
+        raise ForeignJsonError(f"{len(data)} bytes, {most_bytes} are the most")
     try:
         if isinstance(data, bytes):
             data = data.decode(json.detect_encoding(data), "surrogatepass")

@@ -36,3 +36,9 @@ def test_anything_else_is_the_same_error(text: str | bytes) -> None:
 def test_no_bytes_raise_another_error(data: bytes) -> None:
     with contextlib.suppress(ForeignJsonError):
         loads(data)
+
+
+def test_the_size_of_a_text_is_limited() -> None:
+    assert loads("[1]", 3) == [1]
+    with pytest.raises(ForeignJsonError, match="4 bytes, 3 are the most"):
+        loads(b"[1] ", 3)

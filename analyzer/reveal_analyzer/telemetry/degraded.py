@@ -16,6 +16,7 @@ from reveal_contract.kube.names import clipped
 
 REDUCED = "CollectorReduced"  # it runs with less: over its CPU budget, or a sink fails
 _MESSAGE_BYTES = 512
+_MOST_REPORT = 1 << 20  # bytes of what a collector publishes
 # words of refusals in the reasons of sources; a source that does not exist has others
 _REFUSED = re.compile(
     r"may not be|refuse|denied|not permitted|needs CAP_|seccomp|cannot be opened"
@@ -36,7 +37,7 @@ class Degradation(NamedTuple):
 def degradations(node: str, data: bytes) -> list[Degradation]:
     """Return the degradations of one node; none where its report cannot be read."""
     try:
-        report: Any = foreign_json.loads(data)
+        report: Any = foreign_json.loads(data, _MOST_REPORT)
     except ValueError:
         return []
     if not isinstance(report, dict):

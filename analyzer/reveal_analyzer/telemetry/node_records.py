@@ -24,6 +24,7 @@ from reveal_contract.subjects import Identity, SubjectsError, from_rows
 log = logging.getLogger(__name__)
 
 _MOST_LISTED = 8  # nodes in a sentence
+_MOST_BYTES = 4 << 20  # of a record: one of 1,024 subjects has 300 kB
 
 
 def node_records(
@@ -65,7 +66,7 @@ def node_shares(client: redis.Redis, profile: str, node: str) -> CpuShares:
 def shares_of(node: str, data: bytes | str | None) -> CpuShares:
     """Return the CPU shares that were published; equal ones where they cannot be used."""
     try:
-        return CpuShares.from_rows(foreign_json.loads(data)) if data else EQUAL_SHARES
+        return CpuShares.from_rows(foreign_json.loads(data, _MOST_BYTES)) if data else EQUAL_SHARES
     except (SharesError, ValueError) as error:
         log.warning("CPU shares on node %s are not known: %s", node, error)
         return EQUAL_SHARES
@@ -74,7 +75,7 @@ def shares_of(node: str, data: bytes | str | None) -> CpuShares:
 def subjects_of(node: str, data: bytes | str | None) -> tuple[Identity, ...]:
     """Return the subject table that was published; an unusable one is logged and empty."""
     try:
-        return from_rows(foreign_json.loads(data)) if data else ()
+        return from_rows(foreign_json.loads(data, _MOST_BYTES)) if data else ()
     except (SubjectsError, ValueError) as error:
         log.warning("subjects of node %s are not known: %s", node, error)
         return ()

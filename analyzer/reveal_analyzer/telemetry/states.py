@@ -21,6 +21,7 @@ FRESH_SECONDS = 60.0
 MAX_DEGRADATIONS = 16
 MAX_SILENT = 64  # names
 _KEPT_SECONDS = 600
+_MOST_BYTES = 1 << 20  # of a state
 _BATCH = 200  # nodes in one HMGET
 
 
@@ -133,7 +134,7 @@ class StateStore:
 def _parsed(data: bytes) -> tuple[float, TelemetryState] | None:
     try:
         # analyzers of earlier versions name no silent nodes
-        time_s, reporting, learning, degraded, *rest = foreign_json.loads(data)
+        time_s, reporting, learning, degraded, *rest = foreign_json.loads(data, _MOST_BYTES)
         found = tuple(Degradation(str(reason), int(n), str(text)) for reason, n, text in degraded)
         silent = tuple(map(str, rest[0])) if rest else ()
         return float(time_s), TelemetryState(int(reporting), int(learning), found, silent)
