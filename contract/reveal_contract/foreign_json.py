@@ -6,7 +6,6 @@ import json
 import math
 from typing import Any, NoReturn
 
-
 MOST_BYTES = 64 << 20
 
 
