@@ -157,6 +157,13 @@ def test_a_sustained_signature_needs_no_other_evidence() -> None:
     assert cause.explained == ()
 
 
+@pytest.mark.parametrize("cause", ["InterruptPressure", "SoftirqPressure"])
+def test_what_occupies_a_cpu_with_interrupts_explains_that_tasks_wait_for_it(cause: str) -> None:
+    """Its signature holds at the onset, that of the waiting tasks up to ten seconds later."""
+    assert BY_NAME[cause].explains(BY_NAME["OneCPUOverloaded"])
+    assert not BY_NAME["OneCPUOverloaded"].explains(BY_NAME[cause])
+
+
 def test_a_signature_must_be_sustained_to_explain_others() -> None:
     builder = (
         EvidenceBuilder().met(BY_NAME["InterruptPressure"].expects).met(BY_NAME["Swapping"].expects)
