@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from reveal_cli.errors import DONE, CliError
 from reveal_cli.interrupt import Interrupt
@@ -11,8 +12,10 @@ from reveal_cli.kubectl import flags
 from reveal_cli.kubectl.cluster import Cluster, connect
 from reveal_cli.kubectl.mentions import near
 from reveal_cli.kubectl.pod_samples import AnalyzerPods
-from reveal_cli.kubectl.pod_stream import PodNodeStream
 from reveal_contract.foreign_names import printable
+
+if TYPE_CHECKING:
+    from reveal_cli.kubectl.pod_stream import PodNodeStream
 
 
 def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -47,6 +50,8 @@ def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
 
 def stream_of(cluster: Cluster, node: str, profile: str, namespace: str) -> PodNodeStream:
     """Return the stream of a node; raises ``CliError`` where no profile has it."""
+    from reveal_cli.kubectl.pod_stream import PodNodeStream  # noqa: PLC0415 - numpy
+
     profiles = cluster.profiles()
     if profile and profile not in profiles:
         hint = near(profile, profiles)

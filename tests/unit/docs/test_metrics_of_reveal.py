@@ -12,7 +12,9 @@ import pytest
 from prometheus_client.metrics_core import Metric
 
 from reveal_analyzer.ledger.subject_metrics import SubjectMetrics
-from reveal_analyzer.sinks.metrics import KubeSinkMetrics, Metrics
+from reveal_analyzer.sinks.metrics import KubeSinkMetrics, Metrics, OtlpMetrics
+from reveal_analyzer.sinks.otlp.client import OtlpClient
+from reveal_analyzer.sinks.otlp.sink import OtlpSink
 from reveal_collector.collector import Collector
 from reveal_collector.exporter.metrics import HealthExporter
 from reveal_collector.exporter.samples import LEFT_OUT
@@ -33,6 +35,7 @@ def families() -> list[Metric]:
     analyzer.watch(lambda: defaultdict(int))
     analyzer.watch_states(defaultdict(int))
     analyzer.registry.register(KubeSinkMetrics(lambda: defaultdict(int)))
+    analyzer.registry.register(OtlpMetrics(OtlpSink(OtlpClient("http://n"), "p").counts))
     analyzer.registry.register(subject_metrics())
     collector = Collector(CollectorSettings(node="n", redis_url="", include=("loadavg",)), [])
     operator = Operator(

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from reveal_analyzer.evidence.recorder import REASON as EVIDENCE_NOT_KEPT
+from reveal_analyzer.sinks.otlp.sink import REASON as OTLP_NOT_SENT
 from reveal_analyzer.telemetry.degraded import REDUCED, degradations
 from reveal_operator import conditions, inspection, owned_objects, pod_failures, spec
 from support.profile_factory import ROOT
@@ -41,10 +42,10 @@ def reasons() -> set[str]:
     return (
         words(conditions) - types - statuses
         | {*pod_failures._WAITING.values(), *pod_failures._WORDS}
-        | {spec.INVALID, spec.REDIS_MISSING, owned_objects.NAME_TAKEN}
+        | {spec.INVALID, spec.REDIS_MISSING, spec.NOT_PERMITTED, owned_objects.NAME_TAKEN}
         | words(owned_objects.refusal_of)
         | words(inspection.WorkloadInspector._failure_of)
-        | {REDUCED, perf.reason, EVIDENCE_NOT_KEPT}
+        | {REDUCED, perf.reason, EVIDENCE_NOT_KEPT, OTLP_NOT_SENT}
         | _OF_DEPLOYMENTS
     )
 

@@ -349,4 +349,4 @@ def test_a_cause_of_which_nothing_is_left_does_not_explain_what_lasts() -> None:
     assert choose(RULES, begun).rule is BY_NAME["MemoryPressure"]
     lasting = [column.metric.name == "memory.mlocked" for column in begun.stats.columns]
     later = replace(begun, weights=np.where(lasting, begun.weights, 0.0))
-    assert choose(RULES, later).rule is None
+    assert choose(RULES, later).rule is BY_NAME["MemoryLocked"]
