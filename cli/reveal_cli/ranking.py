@@ -20,7 +20,7 @@ from reveal_cli import recording_analysis, table_analysis
 from reveal_cli.analysis import FileKind, baseline_recording, file_kind
 from reveal_cli.errors import CliError
 from reveal_cli.table_analysis import NodeInput
-from reveal_cli.time_spans import TimeRange, resolve
+from reveal_cli.time_spans import Span, TimeRange, resolve
 from reveal_contract.finding import rfc3339
 from reveal_contract.metric import Subsystem
 
@@ -85,13 +85,25 @@ class _Input:
 
 def explain(arguments: argparse.Namespace) -> tuple[list[SpanRanking], Sequence[str]]:
     """Return the ranking of each span, in the order of the flags, and warnings about the input."""
-    is_recording = file_kind(arguments.input) is FileKind.RECORDING
-    data = _recording(arguments) if is_recording else _table(arguments)
-    spans = [resolve(span, data.times) for span in arguments.span]
+    if file_kind(arguments.input) is not FileKind.RECORDING:
+        return _explained(_table(arguments), arguments.span)
+    recording_analysis.refuse_table_flags(arguments)
+    return explain_recording(arguments.input, arguments.span, arguments.baseline)
+
+
+def explain_recording(
+    path: Path, spans: Sequence[Span], baseline: Path | None = None
+) -> tuple[list[SpanRanking], Sequence[str]]:
+    """Return the same for a recording; ``baseline`` is one of a healthy time."""
+    return _explained(_recording(path, baseline), spans)
+
+
+def _explained(data: _Input, asked: Sequence[Span]) -> tuple[list[SpanRanking], Sequence[str]]:
+    spans = [resolve(span, data.times) for span in asked]
     ranked = [_ranked_spans(node, spans) for node in data.nodes]
     several = len(data.nodes) > 1
     result = []
-    for index, span in enumerate(arguments.span):
+    for index, span in enumerate(asked):
         parts = [of_node[index] for of_node in ranked if of_node[index].rows]
         if not parts:
             raise CliError(f"--span {span} has no sample")
@@ -141,10 +153,8 @@ def _table(arguments: argparse.Namespace) -> _Input:
     )
 
 
-def _recording(arguments: argparse.Namespace) -> _Input:
-    recording_analysis.refuse_table_flags(arguments)
-    tables = recording_analysis.node_tables(arguments.input)
-    path: Path | None = arguments.baseline
+def _recording(recording: Path, path: Path | None) -> _Input:
+    tables = recording_analysis.node_tables(recording)
     healthy = recording_analysis.node_tables(baseline_recording(path)) if path else {}
     columns = {
         label: column for table in tables.values() for label, column in table.columns.items()

@@ -9,6 +9,7 @@ The recording is that of a training job on an H100 beside which faults were inje
 from __future__ import annotations
 
 import json
+import os
 import sys
 import tempfile
 import threading
@@ -40,12 +41,15 @@ def main() -> None:
     if not program():
         sys.exit("there is no Chromium here: install it (apt install chromium)")
     with tempfile.TemporaryDirectory() as folder, chromium() as browser:
-        scan = _scan(Path(folder) / "gpu-1")
+        os.chdir(folder)  # the page of all findings has the name of their folder
+        scans = Path("scans")
+        scans.mkdir()
+        scan = _scan(scans.absolute() / "gpu-1")
         url = (scan / REPORT).as_uri()
         _picture(browser, url, "report-light", "light")
         _picture(browser, url, "report-dark", "dark")
         _picture(browser, url, "evidence", "light", selector="#finding-1")
-        with _served(Path(folder)) as address:
+        with _served(scans) as address:
             _picture(browser, address, "ui", "light")
 
 

@@ -47,7 +47,9 @@ def test_a_dragged_span_is_ranked(browser: Browser, url: str) -> None:
     with visit(browser, url) as opened:
         page = opened.page
         caption = page.locator("#ranking caption")
-        box = page.locator("#lanes .plot").first.bounding_box()
+        lane = page.locator("#lanes .plot").first
+        lane.scroll_into_view_if_needed()
+        box = lane.bounding_box()
         assert box is not None
         page.mouse.move(box["x"] + 0.75 * box["width"], box["y"] + box["height"] / 2)
         page.mouse.down()

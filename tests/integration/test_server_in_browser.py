@@ -64,7 +64,7 @@ def test_findings_are_filtered_opened_and_left_again(browser: Browser, server: U
         assert page.get_by_text("the second claim").count() == 0
         page.get_by_role("link", name="the first claim").click()
         assert page.get_by_text("the first claim").first.is_visible()
-        assert page.locator("article").count() == 1
+        assert page.get_by_role("heading", name="What to do").is_visible()
         page.go_back()
         assert page.locator("select[name=severity]").input_value() == "High"
         assert opened.errors == []

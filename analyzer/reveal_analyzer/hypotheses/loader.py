@@ -84,7 +84,8 @@ class _Loader(yaml.SafeLoader):
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
-            raise yaml.YAMLError(f"line {self.peek_event().start_mark.line + 1} has an alias (*)")
+            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+            raise yaml.YAMLError(f"line {mark.line + 1} has an alias (*)")
         return super().compose_node(parent, index)
 
 

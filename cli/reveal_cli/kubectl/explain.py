@@ -41,7 +41,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
     """Print the rankings."""
-    from reveal_cli.ranking import explain  # noqa: PLC0415 - heavy
+    from reveal_cli.ranking import explain_recording  # noqa: PLC0415 - heavy
     from reveal_cli.ranking_table import print_rankings  # noqa: PLC0415
 
     with interrupt.raising(), tempfile.TemporaryDirectory(prefix="reveal-") as folder:
@@ -50,8 +50,6 @@ def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
         )
         recording = Path(folder) / f"{quote(arguments.name, safe='')}.rvl"
         recording.write_bytes(stream.recording())
-        spans = arguments.span or [_LATEST]
-        asked = argparse.Namespace(input=recording, span=spans, baseline=None)
-        rankings, _ = explain(asked)
+        rankings, _ = explain_recording(recording, arguments.span or [_LATEST])
         print_rankings(rankings, as_json=arguments.output == flags.JSON)
     return DONE

@@ -273,7 +273,8 @@ class Transport:
                 auth_settings=["BearerToken"],
             )  # fmt: skip
             lower = {name.lower(): value for name, value in (headers or {}).items()}
-            forward = ws_client.portforward_call(self._configuration, "GET", url, headers=lower)
+            call: Any = ws_client.portforward_call  # has no types
+            forward = call(self._configuration, "GET", url, headers=lower)
         except (ApiException, OSError) as error:
             raise _refused(request, str(getattr(error, "reason", "") or error)) from None
         except config.ConfigException as error:  # the file of the token, when it is renewed
