@@ -81,6 +81,7 @@ def test_the_default_release_has_the_documented_objects(helm: Helm) -> None:
         ("ClusterRole", "reveal-edit"),
         ("ClusterRole", "reveal-silence"),
         ("Role", "reveal-operator"),
+        ("Role", "reveal-samples"),
         ("RoleBinding", "reveal-operator"),
         ("Service", "reveal-operator"),
         ("Deployment", "reveal-operator"),

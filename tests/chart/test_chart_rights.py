@@ -38,8 +38,14 @@ def test_workloads_are_written_in_the_operators_namespace_only(helm: Helm) -> No
         for resource in rule["resources"]
         if role["kind"] == "ClusterRole"
     )
-    role = find_object(helm.render(), "Role")
-    assert role["metadata"]["namespace"] == NAMESPACE
+    roles = [each for each in helm.render() if each["kind"] == "Role"]
+    assert {role["metadata"]["namespace"] for role in roles} == {NAMESPACE}
+    writing = {"create", "patch", "update", "delete"}
+    for role in roles:
+        if role["metadata"]["name"] != "reveal-operator":
+            resources = {r for each in role["rules"] for r in each["resources"]
+                         if writing & set(each["verbs"])}  # fmt: skip
+            assert resources <= {"pods/portforward"}
 
 
 def test_a_collector_may_only_read_pods(helm: Helm) -> None:
@@ -107,3 +113,13 @@ def test_no_rbac_objects_are_created_if_disabled(helm: Helm) -> None:
     objects = helm.render("--values", CHART / "ci" / "no-rights-values.yaml")
     assert not list(rules(objects))
     assert not any(each["kind"].endswith("Binding") for each in objects)
+
+
+def test_samples_are_read_by_forwarding_ports_of_pods_only(helm: Helm) -> None:
+    role = find_object(helm.render(), "Role", "reveal-samples")
+    rights = {
+        (r, verb) for each in role["rules"] for r in each["resources"] for verb in each["verbs"]
+    }
+    assert rights == {
+        ("pods", "list"), ("pods/portforward", "get"), ("pods/portforward", "create"),
+    }  # fmt: skip

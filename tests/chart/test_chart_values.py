@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from support.helm_chart import CHART, Helm, HelmError
+from support.helm_chart import CHART, Helm, HelmError, find_object
 
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
 VALUES = yaml.safe_load((CHART / "values.yaml").read_text())
@@ -144,3 +144,25 @@ def test_a_profile_may_have_52_characters(helm: Helm) -> None:
 def test_the_chart_works_as_a_dependency(helm: Helm) -> None:
     # helm gives every dependency the parent's globals
     assert helm.render("--set", "global.imageRegistry=registry.example.com")
+
+
+def test_limits_of_profiles_are_flags_of_the_operator(helm: Helm) -> None:
+    flags = (
+        "--set", "profileLimits.enabled=true", "--set", "profileLimits.images={registry/x}",
+        "--set", "profileLimits.hostPaths={/opt/lustre}", "--set", "profileLimits.secrets={mine}",
+        "--set", "profileLimits.addresses={rediss://r:6380}",
+    )  # fmt: skip
+    operator = find_object(helm.render(*flags), "Deployment")["spec"]["template"]["spec"]
+    assert set(operator["containers"][0]["args"]) >= {
+        "--limit-profiles", "--permit-image=registry/x", "--permit-host-path=/opt/lustre",
+        "--permit-secret=mine", "--permit-address=rediss://r:6380",
+    }  # fmt: skip
+    without = find_object(helm.render(), "Deployment")["spec"]["template"]["spec"]
+    assert not [each for each in without["containers"][0]["args"] if "permit" in each]
+
+
+def test_analyzers_reach_the_ports_of_receivers(helm: Helm) -> None:
+    flags = ("--set", "networkPolicy.enabled=true", "--set", "networkPolicy.otlpPorts={4318}")
+    policy = find_object(helm.render(*flags), "NetworkPolicy", "reveal-analyzer")
+    ports = [port["port"] for rule in policy["spec"]["egress"] for port in rule.get("ports", ())]
+    assert 4318 in ports
