@@ -114,7 +114,7 @@ def test_the_frame_of_a_node_is_displayed(three_nodes: Release, user: tuple[str,
     assert done.returncode == 0, done.stderr
     first, *others = done.stdout.splitlines()
     assert first.startswith(f"reveal · {NODE}")
-    assert [line for line in others if line.startswith("SUBJECT")]
+    assert [line for line in others if line.startswith("Lost time of the last 10 s")]
 
 
 def test_without_the_role_there_is_a_sentence(

@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from reveal_collector.subjects.pods import api
-from reveal_collector.subjects.pods.api import ApiAccess, ApiPods
+from reveal_collector.subjects.pods.api import ApiAccess, ApiPods, PodTable
 from support.polling import wait_until
 
 
@@ -92,6 +92,7 @@ def server() -> Iterator[Server]:
 @pytest.fixture
 def pods(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ApiPods]:
     monkeypatch.setattr(api, "MIN_RETRY_S", 0.01)
+    monkeypatch.setattr(api, "OVER_SECONDS", 0.0)
     (tmp_path / "token").write_text("secret\n")
     api_pods = ApiPods(lambda: ApiAccess(server.url, token=tmp_path / "token"), "n1")
     yield api_pods
@@ -120,6 +121,19 @@ def test_pods_are_listed_then_followed(server: Server, pods: ApiPods) -> None:
     assert server.asked[1]["resourceVersion"] == "10"
     assert server.asked[1]["allowWatchBookmarks"] == "true"
     assert set(server.tokens) == {"Bearer secret"}
+
+
+def test_a_pod_that_ended_is_known_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api, "OVER_SECONDS", 120.0)
+    now = [0.0]
+    table = PodTable(lambda: now[0])
+    items = [pod("a", "1", 1), pod("b", "2", 1)]
+    table.replace({"metadata": {"resourceVersion": "1"}, "items": items})
+    assert table.apply({"type": "DELETED", "object": pod("a", "1", 2)})
+    assert {each.name for each in table.index().pods} == {"a", "b"}
+    assert not table.apply({"type": "DELETED", "object": pod("a", "1", 3)})
+    now[0] = 120.0
+    assert {each.name for each in table.index().pods} == {"b"}
 
 
 def test_a_watch_resumes_from_the_last_resource_version(server: Server, pods: ApiPods) -> None:

@@ -31,6 +31,7 @@ RULES = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]}]
 @pytest.fixture(autouse=True)
 def soon_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(api, "MIN_RETRY_S", 0.05)
+    monkeypatch.setattr(api, "OVER_SECONDS", 0.0)
     monkeypatch.setattr(api, "MAX_RETRY_S", 0.2)
 
 

@@ -14,6 +14,7 @@ import random
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,8 @@ MIN_RETRY_S, MAX_RETRY_S = 0.5, 30.0
 # Pods that are over have no cgroups.  Nobody limits how many there are: the kubelet rejects those
 # that somebody binds to a node, and they stay as objects of up to a megabyte.
 _NOT_OVER = ("status.phase!=Failed", "status.phase!=Succeeded")
+OVER_SECONDS = 120.0
+_MOST_OVER = 256
 _MAX_LIST_BYTES = 64 << 20
 _MAX_LINE_BYTES = 8 << 20
 _GONE = 410
@@ -94,11 +97,17 @@ def access_of(settings: CollectorSettings) -> ApiAccess:
 
 
 class PodTable:
-    """The pods after a list and its watch events; the next watch starts at ``version``."""
+    """The pods after a list and its watch events; the next watch starts at ``version``.
 
-    def __init__(self) -> None:
+    A pod leaves the watch when it ends, before its cgroups and the findings about it are gone.  It
+    stays known until the first change after ``OVER_SECONDS``.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.version = ""
         self._pods: dict[str, Pod] = {}
+        self._over: dict[str, tuple[Pod, float]] = {}  # uid -> pod, and when it ended
+        self._clock = clock
 
     def replace(self, listed: Mapping[str, Any]) -> None:
         self._pods = {pod.uid: pod for pod in pods_of(listed)}
@@ -121,13 +130,25 @@ class PodTable:
         if kind == "BOOKMARK" or pod is None:
             return False
         if kind == "DELETED":
-            return self._pods.pop(pod.uid, None) is not None
+            return self._remove(pod.uid)
         known = self._pods.get(pod.uid)
         self._pods[pod.uid] = pod
         return known != pod
 
     def index(self) -> PodIndex:
-        return PodIndex(self._pods.values())
+        oldest = self._clock() - OVER_SECONDS
+        self._over = {uid: each for uid, each in self._over.items() if each[1] > oldest}
+        return PodIndex([*self._pods.values(), *(pod for pod, _ in self._over.values())])
+
+    def _remove(self, uid: str) -> bool:
+        """Let a pod be over; return whether it was known."""
+        pod = self._pods.pop(uid, None)
+        if pod is None:
+            return False
+        self._over[uid] = pod, self._clock()
+        while len(self._over) > _MOST_OVER:
+            del self._over[next(iter(self._over))]
+        return True
 
 
 class ApiPods:
