@@ -10,8 +10,8 @@ from typing import Any
 
 import redis
 
+from reveal_analyzer.stream.channel_tables import ChannelTables
 from reveal_contract import catalogue, names
-from reveal_contract.channels import ChannelTable
 from support.cluster_release import PROFILE, Release
 from support.helm_chart import NAMESPACE
 
@@ -52,11 +52,13 @@ def published_by(client: redis.Redis, node: str, since_ns: int = 0) -> Published
     if raw is None:
         return None
     report = json.loads(raw)
-    table: Any = client.get(names.table_key(PROFILE, bytes.fromhex(report["table"])))
-    if table is None or report["time"] < since_ns:
+    key, tables = bytes.fromhex(report["table"]), ChannelTables(PROFILE)
+    tables.fetch(client, {key: [node]})  # a table may be announced as changes of another one
+    known = tables.get(key)
+    if known is None or report["time"] < since_ns:
         return None
     metrics: dict[str, set[str]] = {}
-    for channel in (read := ChannelTable.from_announcement(table)).fast + read.slow:
+    for channel in known.table.fast + known.table.slow:
         source = catalogue.find(channel.metric).source
         metrics.setdefault(source, set()).add(channel.metric)
     return PublishedSources(
