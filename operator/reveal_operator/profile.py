@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from reveal_contract.sources import WITH_PERF_CGROUPS
+
 Json = Mapping[str, Any]  # a part of a Kubernetes object that is passed on unchanged
 
 GPU_TOLERATION: Json = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
@@ -36,9 +38,15 @@ class Privilege(StrEnum):
 
 
 # What ``Restricted`` withholds: by these rights a process with user 0 in the host's PID namespace
-# reaches the files of the host and the memory of the kernel.  Their sources are left out.
-WITHHELD = ("SYS_PTRACE", "DAC_READ_SEARCH", "BPF", "AppArmor")
-WITHHELD_SOURCES = ("filesystems", "ledger")
+# reaches the files of the host, the memory of the kernel, and (PERFMON, since Linux 6.13) the
+# environments of processes.  Their sources are left out.
+WITHHELD = (
+    "SYS_PTRACE", "DAC_READ_SEARCH", "BPF", "PERFMON", "seccomp", "AppArmor", "SELinux",
+)  # fmt: skip
+WITHHELD_SOURCES = (
+    "filesystems", "ledger", "perf", "tracepoints", "pmu", "msr", "smi", "cstates", "uncore",
+    *WITH_PERF_CGROUPS,
+)  # fmt: skip
 
 
 class Mode(StrEnum):

@@ -108,7 +108,7 @@ def test_restricted_reaches_no_file_of_the_host(
             assert done.returncode, command
             assert "Permission denied" in done.stderr, done.stderr
         granted = bounding_set(f"CapEff: {running.status()['CapEff']}")
-        assert sorted(granted) == ["PERFMON", "SYS_NICE"]
+        assert sorted(granted) == ["SYS_NICE"]
 
 
 ASK = """

@@ -13,7 +13,6 @@ from reveal_analyzer.episodes.trace import Trace
 from reveal_analyzer.formatting import amount, human, is_summed_time, is_time
 from reveal_analyzer.hypotheses.model import HypothesisRule
 from reveal_analyzer.hypotheses.signature_matcher import SignatureMatch
-from reveal_contract import catalogue
 from reveal_contract.metric import Kind
 
 _VALUE, _OF_THE_TIME = "{value}", "{value} of the time"
@@ -57,7 +56,7 @@ def _largest_expected(trace: Trace, rule: HypothesisRule) -> int | None:
     Of several instances it is the one that left its baseline most.  The sentence is about the first
     expectation: a later one has its place only if it measures the same.
     """
-    stats, same = trace.stats, _same_measure(rule)
+    stats, same = trace.stats, rule.stated_metrics
     for expectation in rule.expects:
         indices = stats.indices(expectation)
         known = indices[~np.isnan(stats.values[indices])]
@@ -66,20 +65,6 @@ def _largest_expected(trace: Trace, rule: HypothesisRule) -> int | None:
             ranked = excess if excess.max() > 0 else stats.values[known]
             return int(known[int(np.argmax(ranked))])
     return None
-
-
-def _same_measure(rule: HypothesisRule) -> frozenset[str]:
-    """Return the metrics that measure what the sentence states.
-
-    They are those in the group of the first expectation, and those that its signature takes for it.
-    """
-    first = rule.expects[0].metric
-    group = catalogue.find(first).metric_group
-    same = {
-        each.metric for each in rule.expects if catalogue.find(each.metric).metric_group == group
-    }
-    alternatives = {item.metric for item in rule.certain.any} if rule.certain else set()
-    return frozenset(same | (alternatives if first in alternatives else set()))
 
 
 def _filled(claim: str, column: Column, value: float) -> str:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reveal_analyzer.arrays import Floats
-from reveal_analyzer.hypotheses.column_stats import ColumnStats, confidence
+from reveal_analyzer.hypotheses.column_stats import ColumnStats, confidence, degree
 from reveal_analyzer.hypotheses.model import HypothesisRule
 from reveal_contract.metric import Harm, Subsystem
 
@@ -88,7 +88,7 @@ class _Fit:
     degree: float
     coverage: float
     order: int | None  # in which its signature matched among others; None: it did not
-    is_present: bool  # whether any of the harm of now is what it describes
+    is_present: bool  # whether what its claim states is there, and any of the harm of now its own
 
     @property
     def matched(self) -> bool:
@@ -115,7 +115,7 @@ def choose(rules: Sequence[HypothesisRule], evidence: EpisodeEvidence) -> Cause:
     fits = [
         _Fit(
             rule, confidence(rule, evidence.stats), _coverage(rule, harm), order.get(rule.name),
-            not harm or present.has_any_of(rule),
+            _is_stated(rule, evidence.stats) and (not harm or present.has_any_of(rule)),
         )
         for rule in rules
     ]  # fmt: skip
@@ -208,6 +208,12 @@ def _harm(evidence: EpisodeEvidence) -> list[_HarmGroup]:
         group.weight = max(group.weight, weight)
         group.metrics.add(metric.name)
     return sorted(groups.values(), key=lambda group: -group.weight)
+
+
+def _is_stated(rule: HypothesisRule, stats: ColumnStats) -> bool:
+    """Return whether any of what the claim of a rule states is there."""
+    stated = (item for item in rule.expects if item.metric in rule.stated_metrics)
+    return any(degree(item, stats) > 0 for item in stated)
 
 
 def _coverage(rule: HypothesisRule, harm: Sequence[_HarmGroup]) -> float:

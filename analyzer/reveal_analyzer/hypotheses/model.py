@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from reveal_analyzer.derive.columns import CHANGE, LARGEST, LEVEL, TOTAL
-from reveal_contract import ledger
+from reveal_contract import catalogue, ledger
 from reveal_contract.finding import Severity
 from reveal_contract.metric import Subsystem
 from reveal_contract.time_units import NS_PER_SECOND
@@ -204,6 +205,23 @@ class HypothesisRule:
     def is_measured(self) -> bool:
         """Whether the ledger decides if it matches: it measures who takes time from whom."""
         return bool(self.certain) and not self.required_metrics().isdisjoint(ledger.TAKEN)
+
+    @cached_property
+    def stated_metrics(self) -> frozenset[str]:
+        """The metrics that measure what the claim states.
+
+        They are those in the group of the first expectation, and those that its signature takes for
+        it.
+        """
+        first = self.expects[0].metric
+        group = catalogue.find(first).metric_group
+        same = {
+            each.metric
+            for each in self.expects
+            if catalogue.find(each.metric).metric_group == group
+        }
+        alternatives = {item.metric for item in self.certain.any} if self.certain else set()
+        return frozenset(same | (alternatives if first in alternatives else set()))
 
     def required_metrics(self) -> frozenset[str]:
         """Return the metrics it rests on: those of its conditions, or of its expectations."""

@@ -38,14 +38,14 @@ namespaces of the host, so their namespace needs Pod Security `privileged`.
   - profiling values of GPUs (`gpuProfiling`) where the driver gives them to administrators only.
 
   A node whose SELinux policy has no type `spc_t` (Flatcar) does not start such a container.
-- `privilege: Restricted` is the same without `SYS_PTRACE`, `DAC_READ_SEARCH` and `BPF`, and with
-  the AppArmor profile of the runtime. The sources `filesystems` and `ledger` are left out, and the
-  losses of these rights in the tables below apply.
+- `privilege: Restricted` has only `SYS_NICE` of the capabilities below, and the seccomp, AppArmor
+  and SELinux confinement of the runtime. The sources `filesystems`, `ledger`, and those of perf
+  events are left out, and the losses of these rights in the tables below apply.
 
 **Privileged and Capabilities are equal to root on the node**: with `SYS_PTRACE` and user 0 in the
-host's PID namespace, `/proc/PID/root` is the file system of the host, and `BPF` with `PERFMON`
-reads the memory of the kernel. Restricted reaches neither. With `PERFMON` it still sees what
-processes execute: leave out the sources of perf events, too, where that matters.
+host's PID namespace, `/proc/PID/root` is the file system of the host, `BPF` with `PERFMON` reads
+the memory of the kernel, and since Linux 6.13 `PERFMON` alone reads `/proc/PID/environ` and
+`/proc/PID/maps`. Restricted does none of these.
 
 If a profile leaves out all sources that need a right, the collector does not get this right. For
 example, without the sources of `PERFMON` in the table below (`sources.exclude`), the collector has

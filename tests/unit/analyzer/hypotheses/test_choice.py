@@ -344,9 +344,23 @@ def test_compaction_without_stalled_tasks_is_a_cause_of_its_own() -> None:
 
 def test_a_cause_of_which_nothing_is_left_does_not_explain_what_lasts() -> None:
     """Tasks waited for memory at the onset only; what lasts is locked memory."""
-    moved = EvidenceBuilder().met(BY_NAME["MemoryPressure"].expects).moved("memory.mlocked", 1e9)
+    moved = EvidenceBuilder().met(BY_NAME["MemoryPressure"].expects)
+    for metric in ("memory.unevictable", "memory.mlocked"):
+        moved.moved(metric, 1e9)
     begun = moved.episode(Subsystem.MEMORY)
     assert choose(RULES, begun).rule is BY_NAME["MemoryPressure"]
-    lasting = [column.metric.name == "memory.mlocked" for column in begun.stats.columns]
+    lasting = [
+        column.metric.name in ("memory.unevictable", "memory.mlocked")
+        for column in begun.stats.columns
+    ]
     later = replace(begun, weights=np.where(lasting, begun.weights, 0.0))
     assert choose(RULES, later).rule is BY_NAME["MemoryLocked"]
+
+
+def test_a_cause_is_not_named_without_what_its_claim_states() -> None:
+    """Page cache that is read again while no task waits for memory is no memory pressure."""
+    again = EvidenceBuilder().moved("memory.vm.workingset_refault_file", 2659.0)
+    again.moved("memory.vm.pgmajfault", 24.0)
+    assert choose(RULES, again.episode(Subsystem.MEMORY)).rule is None
+    waiting = again.moved("memory.pressure.some", 4e7).episode(Subsystem.MEMORY)
+    assert choose(RULES, waiting).rule is BY_NAME["MemoryPressure"]

@@ -71,8 +71,9 @@ def test_capabilities_are_those_of_the_table_and_no_other() -> None:
 
 def test_restricted_withholds_what_leads_to_the_files_and_the_kernel_of_the_host() -> None:
     given = context(privilege="Restricted")
-    assert given["capabilities"] == {"drop": ["ALL"], "add": ["PERFMON", "SYS_NICE"]}
-    assert "appArmorProfile" not in given
+    assert given["capabilities"] == {"drop": ["ALL"], "add": ["SYS_NICE"]}
+    assert given["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert not {"appArmorProfile", "seLinuxOptions"} & given.keys()
     gone = {source for need in NEEDS if need.what in WITHHELD for source in need.gone}
     assert gone == set(WITHHELD_SOURCES)
     profile_ = parse(profile({"collector": {"privilege": "Restricted"}}))
