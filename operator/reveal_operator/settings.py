@@ -12,7 +12,14 @@ from reveal_contract.kube.names import (
     SAMPLES_PORT,
 )
 from reveal_contract.settings import AnalyzerSettings, CollectorSettings
-from reveal_operator.profile import WITHHELD_SOURCES, Mode, Privilege, Profile
+from reveal_contract.sources import WITH_PERF_CGROUPS
+from reveal_operator.profile import (
+    WITHHELD_SOURCES,
+    CollectorSpec,
+    Mode,
+    Privilege,
+    Profile,
+)
 
 # each pod has its own, in its environment: not in the file that all pods share
 PER_POD = ("node", "redisUrl")
@@ -22,7 +29,6 @@ _PUBLISH = {Mode.REPORT: "kubernetes", Mode.OBSERVE: "observe"}
 def collector_settings(profile: Profile, node: str, redis_url: str) -> CollectorSettings:
     """Return the settings of the collector on a node; the host is mounted at ``/host``."""
     spec = profile.collector
-    withheld = WITHHELD_SOURCES if spec.privilege is Privilege.RESTRICTED else ()
     return CollectorSettings(
         node=node,
         redis_url=redis_url,
@@ -32,7 +38,7 @@ def collector_settings(profile: Profile, node: str, redis_url: str) -> Collector
         cgroup_root=f"{HOST_FOLDER}/sys/fs/cgroup",
         sample_period_milliseconds=spec.sample_period_milliseconds,
         include=spec.sources.include,
-        exclude=tuple(dict.fromkeys((*spec.sources.exclude, *withheld))),
+        exclude=tuple(dict.fromkeys((*spec.sources.exclude, *_withheld(spec)))),
         max_subjects=spec.max_subjects,
         pod_source="api",
         container_subjects=spec.container_subjects,
@@ -42,6 +48,14 @@ def collector_settings(profile: Profile, node: str, redis_url: str) -> Collector
         metrics_port=spec.metrics_port,
         metrics_series=spec.metrics_series,
     )
+
+
+def _withheld(spec: CollectorSpec) -> list[str]:
+    """Return the sources that the privilege level leaves out, of those that there are."""
+    if spec.privilege is not Privilege.RESTRICTED:
+        return []
+    absent = () if spec.perf_cgroups else WITH_PERF_CGROUPS
+    return [name for name in WITHHELD_SOURCES if name not in absent]
 
 
 def analyzer_settings(profile: Profile, redis_url: str) -> AnalyzerSettings:

@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given
 
 from reveal_contract import catalogue
-from reveal_contract.sources import NAMES
+from reveal_contract.sources import NAMES, WITH_PERF_CGROUPS
 from reveal_operator.manifests.privileges import NEEDS, NeedKind, needs_of, sources_of
 from reveal_operator.manifests.privileges_page import page
 from reveal_operator.profile import WITHHELD, WITHHELD_SOURCES, CollectorSpec, SourcesSpec
@@ -76,8 +76,12 @@ def test_restricted_withholds_what_leads_to_the_files_and_the_kernel_of_the_host
     assert not {"appArmorProfile", "seLinuxOptions"} & given.keys()
     gone = {source for need in NEEDS if need.what in WITHHELD for source in need.gone}
     assert gone == set(WITHHELD_SOURCES)
-    profile_ = parse(profile({"collector": {"privilege": "Restricted"}}))
-    assert set(WITHHELD_SOURCES) <= set(collector_settings(profile_, "n", "redis://r").exclude)
+    for perf_cgroups in (False, True):
+        spec = {"privilege": "Restricted", "perfCgroups": perf_cgroups}
+        settings = collector_settings(parse(profile({"collector": spec})), "n", "redis://r")
+        # the collector refuses names of sources that it does not have
+        absent = set() if perf_cgroups else set(WITH_PERF_CGROUPS)
+        assert set(settings.exclude) == set(WITHHELD_SOURCES) - absent
     assert {need.what for need in NEEDS} >= set(WITHHELD)
 
 
