@@ -101,17 +101,23 @@ def notes_of(finding: Finding, identities: Iterable[Identity]) -> tuple[Mapping[
     )
 
 
-def excerpts(slices: Sequence[Slice], names: Iterable[ChannelName]) -> list[KeptSlice]:
-    """Return the slices with the named channels only."""
-    chosen, known = frozenset(names), dict[bytes, Excerpt]()
-    found = []
-    for message, table in slices:
-        if table.key not in known:
-            known[table.key] = Excerpt.of(table, chosen)
-        excerpt = known[table.key]
-        if excerpt.fast.size or excerpt.slow.size:
-            found.append(KeptSlice.of(excerpt.apply(message), excerpt.table))
-    return found
+class Excerpts:
+    """Takes slices with the named channels only; each table is searched once."""
+
+    def __init__(self, names: Iterable[ChannelName]) -> None:
+        self._names = frozenset(names)
+        self._by_table: dict[bytes, Excerpt] = {}
+
+    def of(self, slices: Iterable[Slice]) -> list[KeptSlice]:
+        """Return the slices that have any of the channels."""
+        found = []
+        for message, table in slices:
+            if table.key not in self._by_table:
+                self._by_table[table.key] = Excerpt.of(table, self._names)
+            excerpt = self._by_table[table.key]
+            if excerpt.fast.size or excerpt.slow.size:
+                found.append(KeptSlice.of(excerpt.apply(message), excerpt.table))
+        return found
 
 
 def chosen_channels(
@@ -141,8 +147,8 @@ def _excerpts(
             for table in tables
             for channel in (*table.fast, *table.slow)
         ]
-        return excerpts(slices, names)
-    return excerpts(slices, chosen_channels(slices, finding, identities))
+        return Excerpts(names).of(slices)
+    return Excerpts(chosen_channels(slices, finding, identities)).of(slices)
 
 
 def _is_after(newest_ns: int | None, last_ns: int | None) -> bool:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from reveal_analyzer.evidence.excerpt import ChannelName, Excerpt
-from reveal_analyzer.evidence.piece import Slice, chosen_channels, notes_of
+from reveal_analyzer.evidence.piece import Excerpts, Slice, chosen_channels, notes_of
 from reveal_analyzer.evidence.samples import KeptSlice, Samples, fitted
 from reveal_analyzer.evidence.timing import AROUND_S, span_of
 from reveal_contract.finding import Finding
@@ -25,8 +24,7 @@ class WholeEvidence:
         self._span = span_of(finding)
         self._onset_end_ns = finding.first_observed_ns + AROUND_S * NS_PER_SECOND
         self._first: list[Slice] = []  # until the channels are chosen
-        self._names: frozenset[ChannelName] | None = None
-        self._excerpts: dict[bytes, Excerpt] = {}
+        self._excerpts: Excerpts | None = None
         self._kept: list[KeptSlice] = []
 
     def add(self, each: Slice) -> None:
@@ -34,18 +32,18 @@ class WholeEvidence:
         start_ns, last_ns = each[0].start_ns, self._span.last_ns
         if start_ns < self._span.first_ns or (last_ns is not None and start_ns > last_ns):
             return
-        if self._names is None and start_ns <= self._onset_end_ns:
+        if self._excerpts is None and start_ns <= self._onset_end_ns:
             self._first.append(each)
             return
-        self._choose()
-        self._keep(each)
+        excerpts = self._chosen()  # keeps the first ones
+        self._kept += excerpts.of([each])
 
     def recording(self) -> bytes:
         """Return the recording.
 
         It is empty where there is no slice around the onset, or no channel that shows the finding.
         """
-        self._choose()
+        self._chosen()
         if not self._kept:
             return b""
         notes = notes_of(self.finding, self._identities)
@@ -53,23 +51,12 @@ class WholeEvidence:
         _, data = fitted(samples, self._span, notes, bytes, self._most_bytes)
         return data
 
-    def _choose(self) -> None:
-        """Choose the channels by the slices around the onset, once."""
-        if self._names is not None:
-            return
+    def _chosen(self) -> Excerpts:
+        """Return the channels, which the slices around the onset choose once."""
+        if self._excerpts is not None:
+            return self._excerpts
         first, self._first = self._first, []
         chosen = chosen_channels(first, self.finding, self._identities) if first else ()
-        self._names = frozenset(chosen)
-        for each in first:
-            self._keep(each)
-
-    def _keep(self, each: Slice) -> None:
-        """Keep the chosen channels of a slice."""
-        message, table = each
-        if not self._names:
-            return
-        if table.key not in self._excerpts:
-            self._excerpts[table.key] = Excerpt.of(table, self._names)
-        excerpt = self._excerpts[table.key]
-        if excerpt.fast.size or excerpt.slow.size:
-            self._kept.append(KeptSlice.of(excerpt.apply(message), excerpt.table))
+        self._excerpts = Excerpts(chosen)
+        self._kept = self._excerpts.of(first)
+        return self._excerpts
