@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 from reveal_analyzer.__main__ import build
-from reveal_contract import names, wire
 from reveal_contract.runtime.liveness import LivenessFiles
 from reveal_contract.settings import AnalyzerSettings
-from support.ledger_node import Times, ledger_node, ledger_values
+from support.ledger_node import Times
+from support.ledger_stream import send_seconds
 from support.otlp_receiver import OtlpReceiver, receiver
 from support.polling import wait_until
 from support.redis_streams import Stream
@@ -21,11 +21,7 @@ SECONDS = 15
 
 
 def test_findings_of_an_analyzer_arrive(stream: Stream, receiver: OtlpReceiver) -> None:
-    node = ledger_node(JOB, HOG)
-    stream.announce(node.table)
-    for _ in range(SECONDS):
-        data = wire.encode(node.slice(ledger_values(TIMES)), wire.gauges(node.table))
-        stream.raw("n1", {names.FIELD_NODE: "n1", names.FIELD_DATA: data})
+    send_seconds(stream, TIMES, SECONDS)
     settings = AnalyzerSettings(redis_url=stream.url, otlp_endpoint=receiver.url)
     worker = build(settings, None, "one", LivenessFiles(None))
 

@@ -13,9 +13,10 @@ from reveal_cli.kubectl import cluster, explain, top
 from reveal_cli.kubectl.__main__ import main
 from reveal_cli.kubectl.pod_samples import AnalyzerPods
 from reveal_cli.kubectl.pod_stream import PodNodeStream
-from reveal_contract import names, wire
+from reveal_contract import names
 from reveal_contract.runtime.http_endpoints import serve_locally
-from support.ledger_node import Times, ledger_node, ledger_values
+from support.ledger_node import Times
+from support.ledger_stream import send_seconds
 from support.redis_streams import Stream
 from support.reports_api import ReportsApi
 
@@ -26,15 +27,9 @@ STATE = {"ledger": {"tier": 3}}
 @pytest.fixture
 def api(stream: Stream) -> ReportsApi:
     """A cluster with an analyzer, and 100 s of a node on which a job loses time to another one."""
-    node = ledger_node(JOB, HOG)
-    stream.announce(node.table)
     stream.client.hset(names.node_key("default", "n1"), names.STATUS, json.dumps(STATE))
     times = {JOB: Times(run=0.5, cpu={HOG: 0.5}), HOG: Times(run=1.0)}
-    for _ in range(100):
-        message = node.slice(ledger_values(times))
-        data = wire.encode(message, wire.gauges(node.table))
-        stream.raw("n1", {names.FIELD_NODE: "n1", names.FIELD_TIME: message.start_ns,
-                          names.FIELD_DATA: data})  # fmt: skip
+    send_seconds(stream, times, 100)
     found = ReportsApi(profile="default")
     nodes = LiveNodes(stream.client, "default")
     found.pods["a"] = serve_locally(0, application(None, nodes))

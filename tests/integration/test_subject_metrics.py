@@ -13,12 +13,13 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from reveal_analyzer.__main__ import build
 from reveal_analyzer.worker import Worker
-from reveal_contract import ledger, names, wire
+from reveal_contract import ledger
 from reveal_contract.runtime.liveness import LivenessFiles
 from reveal_operator.settings import analyzer_settings
 from reveal_operator.spec import parse
 from support.component_processes import answer, free_port
-from support.ledger_node import Times, ledger_node, ledger_values
+from support.ledger_node import Times
+from support.ledger_stream import send_seconds
 from support.polling import wait_until
 from support.profile_factory import profile
 from support.redis_streams import Stream
@@ -44,18 +45,9 @@ def analyzer(stream: Stream, subjects: int) -> Iterator[tuple[Worker, int]]:
         worker.close()
 
 
-def send_seconds(stream: Stream) -> None:
-    node = ledger_node(JOB, HOG)
-    stream.announce(node.table)
-    for _ in range(SECONDS):
-        message = node.slice(ledger_values(TIMES))
-        data = wire.encode(message, wire.gauges(node.table))
-        stream.raw("n1", {names.FIELD_NODE: "n1", names.FIELD_DATA: data})
-
-
 def scraped(stream: Stream, subjects: int) -> str:
     """Return the metrics of an analyzer that has read all seconds."""
-    send_seconds(stream)
+    send_seconds(stream, TIMES, SECONDS)
     with analyzer(stream, subjects) as (worker, port):
 
         def has_read() -> bool:

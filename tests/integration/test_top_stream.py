@@ -9,8 +9,9 @@ import sys
 import pytest
 
 from reveal_cli.errors import DONE, ERROR, USAGE
-from reveal_contract import names, wire
-from support.ledger_node import Times, ledger_node, ledger_values
+from reveal_contract import names
+from support.ledger_node import Times
+from support.ledger_stream import send_seconds
 from support.redis_streams import Stream
 
 JOB, HOG = "/train.service", "/hog.service"
@@ -19,15 +20,9 @@ JOB, HOG = "/train.service", "/hog.service"
 @pytest.fixture
 def watched(stream: Stream) -> Stream:
     """A stream with 100 s of a node on which a job loses time to another one."""
-    node = ledger_node(JOB, HOG)
-    stream.announce(node.table)
     stream.client.hset(names.node_key("default", "n1"), names.STATUS, "{}")
     times = {JOB: Times(run=0.5, cpu={HOG: 0.5}), HOG: Times(run=1.0)}
-    for _ in range(100):
-        message = node.slice(ledger_values(times))
-        data = wire.encode(message, wire.gauges(node.table))
-        stream.raw("n1", {names.FIELD_NODE: "n1", names.FIELD_TIME: message.start_ns,
-                          names.FIELD_DATA: data})  # fmt: skip
+    send_seconds(stream, times, 100)
     return stream
 
 
