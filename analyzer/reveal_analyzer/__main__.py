@@ -12,11 +12,12 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from reveal_analyzer.sinks import Sink
 from reveal_analyzer.sinks.jsonl import JsonlSink
@@ -24,6 +25,7 @@ from reveal_analyzer.sinks.kube.sink import KubeSink, sink_of
 from reveal_analyzer.sinks.metrics import KubeSinkMetrics, Metrics, OtlpMetrics
 from reveal_analyzer.sinks.otlp.sink import sink_of as otlp_sink_of
 from reveal_analyzer.stream.reader import StreamReader
+from reveal_analyzer.telemetry.degraded import Degradation
 from reveal_analyzer.telemetry.snapshot import Snapshot
 from reveal_analyzer.worker import Worker
 from reveal_contract import VERSION
@@ -41,6 +43,10 @@ from reveal_contract.settings import (
     AnalyzerSettings,
     SettingsError,
 )
+
+if TYPE_CHECKING:
+    from reveal_analyzer.ledger.subject_metrics import SubjectMetrics
+    from reveal_analyzer.node import NodeAnalyzer
 
 # time limit of an orderly shutdown: less than the 30 s of a pod, more than a few hung commands
 DRAIN_SECONDS = 5.0
@@ -162,6 +168,21 @@ def settings_of(arguments: argparse.Namespace, environment: Mapping[str, str]) -
     return replace(settings, redis_url=with_credentials(settings.redis_url, environment))
 
 
+@dataclass
+class _Outputs:
+    """Where findings and snapshots go."""
+
+    sinks: list[Sink] = field(default_factory=list)
+    observers: list[Callable[[Snapshot], None]] = field(default_factory=list)
+    degradations: list[Callable[[], Iterable[Degradation]]] = field(default_factory=list)
+    by_subject: SubjectMetrics | None = None
+
+    def observe(self, snapshot: Snapshot) -> None:
+        """Give a snapshot to all who want one."""
+        for observe in self.observers:
+            observe(snapshot)
+
+
 def build(
     settings: AnalyzerSettings,
     jsonl: Path | None,
@@ -171,39 +192,69 @@ def build(
 ) -> Worker:
     """Return the worker with all its parts; metrics are served, nothing is read yet."""
     from reveal_analyzer.detectors import isolation_forest  # noqa: PLC0415
-    from reveal_analyzer.evidence.factory import recorder_of, serve_samples  # noqa: PLC0415
+    from reveal_analyzer.evidence.factory import keep_samples  # noqa: PLC0415
     from reveal_analyzer.fleet.fleet import Fleet  # noqa: PLC0415
-    from reveal_analyzer.hypotheses import loader  # noqa: PLC0415
     from reveal_analyzer.kernels.selection import use_fastest  # noqa: PLC0415 - a second of imports
+    from reveal_analyzer.node import OPTIONAL_STATE  # noqa: PLC0415
+
+    logging.info(use_fastest())
+    isolation_forest.preload()  # else the first finding waits for it, and so do all nodes
+    metrics = Metrics()
+    outputs = _outputs(settings, jsonl, cluster, metrics)
+    reader = StreamReader(settings, owner)
+    if settings.metrics_port:
+        metrics.serve(settings.metrics_port, pulse.stalled, partial(not_ready, pulse, reader))
+    analysis = _analysis_of(settings, reader, outputs.by_subject)
+    fleet = Fleet(reader.connection.client, settings.profile, owner)
+    observe = outputs.observe if outputs.observers else None
+    worker = Worker(reader, analysis, outputs.sinks, metrics, fleet, observe, OPTIONAL_STATE)
+    for degradations in outputs.degradations:
+        worker.report_degradations(degradations)
+    kept = keep_samples(settings)
+    if kept.recorder is not None:
+        worker.keep_evidence(kept.recorder)
+    if kept.keeper is not None:
+        worker.keep_history(kept.keeper)
+    return worker
+
+
+def _outputs(
+    settings: AnalyzerSettings, jsonl: Path | None, cluster: KubeSink | None, metrics: Metrics
+) -> _Outputs:
+    """Return the outputs that settings and flags ask for, and register their metrics."""
     from reveal_analyzer.ledger.subject_metrics import SubjectMetrics  # noqa: PLC0415
-    from reveal_analyzer.node import OPTIONAL_STATE, Announced, NodeAnalyzer  # noqa: PLC0415
+
+    outputs = _Outputs()
+    if jsonl is not None:
+        outputs.sinks.append(JsonlSink(jsonl))
+    if cluster is not None:
+        outputs.sinks.append(cluster)
+        outputs.observers.append(cluster.observe)
+        metrics.registry.register(KubeSinkMetrics(cluster.counts))
+    if settings.metrics_subjects:
+        outputs.by_subject = SubjectMetrics(settings.metrics_subjects)
+        outputs.sinks.append(outputs.by_subject)
+        metrics.registry.register(outputs.by_subject)
+    if (otlp := otlp_sink_of(settings)) is not None:
+        outputs.sinks.append(otlp)
+        outputs.observers.append(otlp.observe)
+        outputs.degradations.append(otlp.degradations)
+        metrics.registry.register(OtlpMetrics(otlp.counts))
+    return outputs
+
+
+def _analysis_of(
+    settings: AnalyzerSettings, reader: StreamReader, by_subject: SubjectMetrics | None
+) -> Callable[[str], NodeAnalyzer]:
+    """Return what begins the analysis of a node; raises ``SettingsError`` for bad causes."""
+    from reveal_analyzer.hypotheses import loader  # noqa: PLC0415
+    from reveal_analyzer.node import Announced, NodeAnalyzer  # noqa: PLC0415
     from reveal_analyzer.paper.fit_budget import FitBudget  # noqa: PLC0415
 
     try:
         rules = loader.load(settings.hypotheses)  # once for all nodes
     except loader.HypothesisError as error:
         raise SettingsError(str(error)) from None
-    logging.info(use_fastest())
-    isolation_forest.preload()  # else the first finding waits for it, and so do all nodes
-    metrics = Metrics()
-    sinks: list[Sink] = [JsonlSink(jsonl)] if jsonl is not None else []
-    observers: list[Callable[[Snapshot], None]] = []
-    if cluster is not None:
-        sinks.append(cluster)
-        observers.append(cluster.observe)
-        metrics.registry.register(KubeSinkMetrics(cluster.counts))
-    by_subject = SubjectMetrics(settings.metrics_subjects) if settings.metrics_subjects else None
-    if by_subject is not None:
-        sinks.append(by_subject)
-        metrics.registry.register(by_subject)
-    if (otlp := otlp_sink_of(settings)) is not None:
-        sinks.append(otlp)
-        observers.append(otlp.observe)
-        metrics.registry.register(OtlpMetrics(otlp.counts))
-    reader = StreamReader(settings, owner)
-    if settings.metrics_port:
-        metrics.serve(settings.metrics_port, pulse.stalled, partial(not_ready, pulse, reader))
-
     # in paper mode every node needs its detectors all the time
     fit_budget = None if settings.mode == "paper" else FitBudget()
 
@@ -214,21 +265,7 @@ def build(
             result.on_accounts = partial(by_subject.add, node)
         return result
 
-    fleet = Fleet(reader.connection.client, settings.profile, owner)
-    observe = partial(_observe_all, observers) if observers else None
-    worker = Worker(reader, analysis, sinks, metrics, fleet, observe, OPTIONAL_STATE)
-    if otlp is not None:
-        worker.report_degradations(otlp.degradations)
-    if (recorder := recorder_of(settings)) is not None:
-        worker.keep_evidence(recorder)
-    serve_samples(settings)
-    return worker
-
-
-def _observe_all(observers: Sequence[Callable[[Snapshot], None]], snapshot: Snapshot) -> None:
-    """Give a snapshot to all who want one."""
-    for observe in observers:
-        observe(snapshot)
+    return analysis
 
 
 def run(worker: Worker, stopping: Callable[[], bool], pulse: LivenessFiles) -> None:

@@ -18,6 +18,7 @@ from operator import attrgetter
 from reveal_analyzer.configuration.feed import FactsFeed
 from reveal_analyzer.evidence.recorder import EvidenceRecorder, NoEvidence
 from reveal_analyzer.fleet.fleet import Fleet
+from reveal_analyzer.node_history.keeper import HistoryKeeper
 from reveal_analyzer.sinks import Sink
 from reveal_analyzer.sinks.metrics import Metrics
 from reveal_analyzer.state.checkpoints import INTERVAL_S, Checkpoints, first_save_s
@@ -69,6 +70,7 @@ class Worker:
         optional_state: Sequence[SectionPath] = (),
     ) -> None:
         self._evidence: EvidenceRecorder | NoEvidence = NoEvidence()
+        self._history: HistoryKeeper | None = None
         self._degradations: list[Callable[[], Iterable[Degradation]]] = []
         self._fleet, self._observe = fleet, observe
         self._last_snapshot: tuple[float, frozenset[int]] = (0.0, frozenset())
@@ -102,6 +104,11 @@ class Worker:
         self._evidence = recorder
         self._sinks.append(recorder)
         self.report_degradations(recorder.degradations)
+
+    def keep_history(self, keeper: HistoryKeeper) -> None:
+        """Keep a value a second of the nodes with this keeper."""
+        self._history = keeper
+        self.report_degradations(keeper.degradations)
 
     def report_degradations(self, source: Callable[[], Iterable[Degradation]]) -> None:
         """Let snapshots have what a part of this analyzer cannot do."""
@@ -141,6 +148,8 @@ class Worker:
         self._reader.close()
         for sink in self._sinks:
             sink.close()
+        if self._history is not None:
+            self._history.close()
         self._garbage.close()
 
     def _write_snapshot(self) -> None:
@@ -183,6 +192,8 @@ class Worker:
             updates = node.analysis.analyze(
                 message, received.table, data=received.data, silent=received.history
             )
+            if self._history is not None:
+                self._history.add(message, received.table)
             if any(update.change in _SAVED_WITH for update in updates):
                 node.save_due_s = now  # after a crash it is not reported a second time
             node.position = Position(

@@ -13,6 +13,7 @@ from reveal_contract.finding import rfc3339
 from reveal_contract.time_units import NS_PER_DAY, NS_PER_SECOND
 
 _CLOCK = re.compile(r"\d{1,2}:\d\d(:\d\d(\.\d{1,9})?)?\Z", re.ASCII)
+_KEPT_DAYS = 8  # longer than any history of a node
 _MAX_DAYS = 4000  # on which a clock time is searched; longer data needs dates
 
 
@@ -72,6 +73,20 @@ def resolve(asked: Span, data: TimeRange) -> tuple[int, int]:
     if end < data.first_ns or begin > data.last_ns:
         raise CliError(f"--span {asked} is outside of the data: {_extent(data)}")
     return begin, end
+
+
+def recent(asked: Span, now_ns: int) -> tuple[int, int] | None:
+    """Return both ends of a span with times of day, the last one that has begun.
+
+    Return None for one that counts from a start.  Raises ``CliError`` for one that is older than a
+    week.
+    """
+    match _kind(asked.begin):
+        case "clock":
+            return _days(asked, TimeRange(now_ns - NS_PER_DAY, now_ns))[-1]
+        case "moment":
+            return resolve(asked, TimeRange(now_ns - _KEPT_DAYS * NS_PER_DAY, now_ns))
+    return None
 
 
 def _kind(text: str) -> str:

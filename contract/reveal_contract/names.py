@@ -122,6 +122,11 @@ def evidence_unfinished_key(profile: str) -> str:
     return f"reveal:{{{profile}}}:evidence:unfinished"
 
 
+def history_key(profile: str, node: str, hour: int) -> str:
+    """Return the string with an hour (since the epoch) of a node: one value a second."""
+    return f"reveal:{{{profile}:{shard(node)}}}:history:{hour}:of:{node}"
+
+
 def snake(name: str) -> str:
     """Return ``tcp_lost_retransmit`` for the kernel's ``TCPLostRetransmit``."""
     spaced = _CASE_CHANGE.sub(r"\1_\2", _CAPITAL_RUN.sub(r"\1_\2", name))

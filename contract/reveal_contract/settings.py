@@ -173,6 +173,7 @@ class AnalyzerSettings(_Settings):
     evidence_folder: str = ""
     evidence_retention_seconds: int = 86_400
     evidence_max_bytes: int = 98_304  # of each finding
+    evidence_history_hours: int = 0  # for which a value a second of each node is kept; 0: none
     samples_port: int = 0  # of 127.0.0.1, where samples can be read; 0: none
     otlp_endpoint: str = ""  # of a receiver of OTLP/HTTP; "": none
 
@@ -214,6 +215,10 @@ class AnalyzerSettings(_Settings):
             found.append("evidenceRetentionSeconds: must be at least 600")
         if not 16_384 <= self.evidence_max_bytes <= 1_048_576:
             found.append("evidenceMaxBytes: must be between 16384 and 1048576")
+        if not 0 <= self.evidence_history_hours <= 168:
+            found.append("evidenceHistoryHours: must be between 0 (none) and 168")
+        elif self.evidence_history_hours and self.evidence_store == "none":
+            found.append("evidenceHistoryHours: needs an evidenceStore")
         if not 0 <= self.samples_port <= 65_535:
             found.append("samplesPort: must be between 0 (none) and 65535")
         return found

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -22,7 +24,7 @@ pytestmark = pytest.mark.timeout(600)
 
 NODE = "node2"
 RBAC = "rbac.authorization.k8s.io"
-_KEPT_S, _COMPLETE_S, _LASTS_S = 60.0, 150.0, 20.0
+_KEPT_S, _COMPLETE_S, _LASTS_S, _FORGOTTEN_S = 60.0, 150.0, 20.0, 180.0
 
 
 @pytest.fixture(scope="module")
@@ -109,6 +111,25 @@ def test_a_finding_has_its_samples_when_pod_and_analyzer_are_gone(
     parsed = ParsedPage(page.read_text())
     assert "throttled" in parsed.visible
     assert [each for each in parsed.all("figure") if each.attributes["class"] == "chart"]
+
+
+def test_the_span_of_a_finding_is_explained_when_the_stream_has_forgotten_it(
+    three_nodes: Release, resolved: str, user: tuple[str, Path], tmp_path: Path
+) -> None:
+    name, config = user
+    _permit(three_nodes, name)
+    item = three_nodes.report(resolved)
+    begin, end = item["spec"]["firstSeenTime"], item["status"]["resolvedTime"]
+    is_forgotten = datetime.fromisoformat(begin) + timedelta(seconds=_FORGOTTEN_S)
+    wait_for(lambda: datetime.now(UTC) > is_forgotten, _FORGOTTEN_S, "the stream has forgotten it")
+    done = _run(config, "explain", NODE, "--span", f"{begin}/{end}", "-o", "json")
+    assert done.returncode == 0, done.stderr
+    first = [row["metric"] for row in json.loads(done.stdout)["ranking"][:10]]
+    assert "cpu.subject.throttled_time" in first
+    recording = tmp_path / "history.rvl"
+    done = _run(config, "history", NODE, "--span", f"{begin}/{end}", "-f", recording)
+    assert done.returncode == 0, done.stderr
+    assert {len(message.fast) for message, _ in Slices(recording)} == {1}
 
 
 def test_the_frame_of_a_node_is_displayed(three_nodes: Release, user: tuple[str, Path]) -> None:

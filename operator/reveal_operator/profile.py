@@ -157,6 +157,7 @@ class EvidenceSpec:
     claim_name: str = ""
     retention_seconds: int = 86_400
     max_bytes: int = 98_304
+    history_hours: int = 0
 
 
 @dataclass(frozen=True)

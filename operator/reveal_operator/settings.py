@@ -81,6 +81,7 @@ def analyzer_settings(profile: Profile, redis_url: str) -> AnalyzerSettings:
         evidence_folder=EVIDENCE_FOLDER if evidence.claim_name else "",
         evidence_retention_seconds=evidence.retention_seconds,
         evidence_max_bytes=evidence.max_bytes,
+        evidence_history_hours=evidence.history_hours,
         samples_port=SAMPLES_PORT,
         otlp_endpoint=reporting.otlp.endpoint if reporting.otlp else "",
     )

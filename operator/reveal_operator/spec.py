@@ -300,6 +300,7 @@ def _evidence(given: Fields) -> EvidenceSpec:
         claim_name=claim,
         retention_seconds=given.integer("retentionSeconds", default.retention_seconds),
         max_bytes=given.integer("maxBytes", default.max_bytes),
+        history_hours=given.integer("historyHours", default.history_hours),
     )
 
 

@@ -55,6 +55,7 @@ SETTINGS: dict[str, tuple[type, str]] = {
     ".evidence.store": (AnalyzerSettings, "evidence_store"),
     ".evidence.retentionSeconds": (AnalyzerSettings, "evidence_retention_seconds"),
     ".evidence.maxBytes": (AnalyzerSettings, "evidence_max_bytes"),
+    ".evidence.historyHours": (AnalyzerSettings, "evidence_history_hours"),
 }
 # what is the operator's own, or becomes manifests and no setting
 OF_THE_OPERATOR = (

@@ -124,6 +124,8 @@ def test_collector_values_out_of_range_are_named(field: str, value: object) -> N
         ({"evidenceRetentionSeconds": 599}, "evidenceRetentionSeconds"),
         ({"evidenceMaxBytes": 16_383}, "evidenceMaxBytes"),
         ({"evidenceMaxBytes": 1_048_577}, "evidenceMaxBytes"),
+        ({"evidenceHistoryHours": 169}, "evidenceHistoryHours"),
+        ({"evidenceHistoryHours": 24, "evidenceStore": "none"}, "evidenceHistoryHours"),
     ],
 )
 def test_analyzer_values_out_of_range_are_named(given: dict[str, object], field: str) -> None:

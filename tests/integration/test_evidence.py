@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from reveal_analyzer.evidence import follows
-from reveal_analyzer.evidence.factory import recorder_of, store_of
+from reveal_analyzer.evidence.factory import keep_samples, store_of
 from reveal_analyzer.evidence.piece import EvidenceWriter
 from reveal_analyzer.evidence.recorder import EvidenceRecorder, RedisSource
 from reveal_analyzer.evidence.samples import Samples
@@ -220,7 +220,7 @@ def test_the_loop_of_an_analyzer_reports_where_the_samples_are(
 ) -> None:
     monkeypatch.setattr(follows, "FIRST_S", 0.0)
     settings = AnalyzerSettings(redis_url=stream.url)
-    recorder = recorder_of(settings)
+    recorder = keep_samples(settings).recorder
     assert recorder is not None
     file = tmp_path / "f.jsonl"
     reader = stream.reader("one", timing=QUICK)
@@ -252,8 +252,8 @@ def test_the_loop_of_an_analyzer_reports_where_the_samples_are(
     ],
 )
 def test_the_store_is_that_of_the_profile(stream: Stream, spec: dict[str, Any], kind: str) -> None:
-    settings = analyzer_settings(parse(profile(spec)), stream.url)
-    recorder = recorder_of(settings)
+    settings = replace(analyzer_settings(parse(profile(spec)), stream.url), samples_port=0)
+    recorder = keep_samples(settings).recorder
     assert (recorder.kind if recorder else "") == kind
     if recorder is not None:
         recorder.close()

@@ -18,6 +18,7 @@ from support.api_server import Kube, Object, condition, wait_for
 from support.helm_chart import CHART, NAMESPACE, ROOT, Helm
 
 PROFILE = "gpu-nodes"
+_HISTORY = {"spec": {"evidence": {"historyHours": 1}}}
 GPU_LABEL = "nvidia.com/gpu.present"
 _EVENTS = "events.k8s.io/v1"
 ENFORCE = "pod-security.kubernetes.io/enforce"
@@ -230,6 +231,7 @@ def install(cluster: Cluster, folder: Path, values: Mapping[str, str] | None = N
     helm("upgrade", "reveal", CHART, "--install", "--namespace", NAMESPACE, *flags)
     rolled_out(cluster, "deployment/reveal-operator")
     cluster.kubectl("apply", "-f", str(ROOT / "examples" / "minimal.yaml"))
+    cluster.kubectl("patch", "rvp", PROFILE, "--type=merge", "--patch", json.dumps(_HISTORY))
     watched = Release(cluster, kube)
     wait_for(lambda: watched.profile.get("status"), 60, "the operator takes the profile")
     return watched

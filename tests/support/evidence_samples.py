@@ -86,6 +86,26 @@ class MemoryStore:
         pass
 
 
+@dataclass
+class MemoryHistory:
+    """A store of nodes in memory, which raises ``error`` if that is set."""
+
+    hours: dict[tuple[str, int], bytes] = field(default_factory=dict)
+    error: Exception | None = None
+    closed: bool = False
+
+    def append(self, node: str, hour: int, part: bytes) -> None:
+        if self.error is not None:
+            raise self.error
+        self.hours[node, hour] = self.read(node, hour) + part
+
+    def read(self, node: str, hour: int) -> bytes:
+        return self.hours.get((node, hour), b"")
+
+    def close(self) -> None:
+        self.closed = True
+
+
 def whole_recording(finding: Finding, seconds: int) -> bytes:
     """Return the samples of a finding from slices that are all there."""
     evidence = WholeEvidence(finding, [], 10**6)

@@ -1,4 +1,4 @@
-"""HTTP endpoint of samples: those that are kept of findings, and those in the stream.
+"""HTTP endpoint of samples: those that are kept of findings and nodes, and those in the stream.
 
 It listens on 127.0.0.1: who may forward ports of the pod may read samples.
 """
@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import parse_qs
 
 from reveal_analyzer.evidence.store import EvidenceStore, load_evidence
+from reveal_analyzer.node_history.stores import HistoryStore
 from reveal_analyzer.stream.redis_connection import OUTAGE
+from reveal_contract.foreign_names import printable
 from reveal_contract.recording import RecordingError
 from reveal_contract.runtime.http_endpoints import text_response
 
@@ -32,16 +34,20 @@ class Nodes(Protocol):
         """Return what the collector of a node published."""
 
 
-def application(store: EvidenceStore | None, nodes: Nodes) -> WSGIApplication:
+def application(
+    store: EvidenceStore | None, nodes: Nodes, history: HistoryStore | None = None
+) -> WSGIApplication:
     """Return the application, which responds with 200 and samples, else with a sentence.
 
     ``/evidence/NAME`` is the recording of a finding.  ``/slices/NODE?since=NS`` is a recording of
     the last two minutes of a node, or what begins after that time of the node; ``/announced/NODE``
-    is a JSON object of what its collector says of itself.
+    is a JSON object of what its collector says of itself.  ``/history/NODE?hour=H`` are the parts
+    of an hour since the epoch (``node_history.codec``).
     """
     routes: Mapping[str, Callable[[str, str], tuple[str, bytes]]] = {
         "evidence": lambda name, _: (_BINARY, _kept(store, name)),
         "slices": lambda node, query: (_BINARY, nodes.recording(node, _since(query))),
+        "history": lambda node, query: (_BINARY, _hour(history, node, query)),
         "announced": lambda node, _: (_JSON, json.dumps(nodes.announced(node)).encode()),
     }
 
@@ -80,8 +86,22 @@ def _kept(store: EvidenceStore | None, name: str) -> bytes:
     raise LookupError("there are no samples of this finding")
 
 
+def _hour(history: HistoryStore | None, node: str, query: str) -> bytes:
+    if history is None:
+        raise LookupError("no history of nodes is kept: set spec.evidence.historyHours")
+    data = history.read(node, _number(query, "hour", "hours since the epoch"))
+    if not data:
+        raise LookupError(f"nothing is kept of node {printable(node)} in this hour")
+    return data
+
+
 def _since(query: str) -> int:
+    return _number(query, "since", "nanoseconds")
+
+
+def _number(query: str, name: str, unit: str) -> int:
+    """Return a number of the query; 0 if it is not given."""
     try:
-        return int(parse_qs(query).get("since", ["0"])[0])
+        return int(parse_qs(query).get(name, ["0"])[0])
     except ValueError:
-        raise ValueError("since: must be nanoseconds") from None
+        raise ValueError(f"{name}: must be {unit}") from None

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from reveal_analyzer.arrays import Indices
+from reveal_analyzer.derive.single_sample import ChannelKinds
+from reveal_analyzer.derive.single_sample import single_sample as sample_of
 from reveal_contract import wire
 from reveal_contract.channels import Channel, ChannelTable
-from reveal_contract.metric import Kind
 from reveal_contract.wire import Message
 
 ChannelName = tuple[str, str]  # metric and instance
@@ -46,28 +47,14 @@ class Excerpt:
 
 
 def single_sample(message: Message, table: ChannelTable) -> Message:
-    """Return a slice with one tick as long as all its ticks.
-
-    A counter has the sum of its ticks, a gauge their mean, a state its last one.  What is missing
-    of a counter counts as the mean of the others.
-    """
-    ticks = len(message.fast)
-    read = ~message.fast_missing
-    count = read.sum(axis=0)
-    total = np.where(read, message.fast, 0).sum(axis=0, dtype=np.float64)
-    mean = total / np.maximum(count, 1)
-    kinds = np.array([channel.kind for channel in table.fast], object)
-    fast = np.rint(np.where(kinds == Kind.COUNTER, mean * ticks, mean)).astype(np.int64)
-    whole = (kinds == Kind.COUNTER) & (count == ticks)
-    fast[whole] = message.fast[:, whole].sum(axis=0)  # exact beyond 2**53
-    states = np.flatnonzero(kinds == Kind.STATE)
-    last = ticks - 1 - np.argmax(read[::-1], axis=0)
-    fast[states] = message.fast[last[states], states]
+    """Return a slice with one tick as long as all its ticks."""
+    kinds = ChannelKinds.of(table.fast)
+    fast, missing = sample_of(message.fast, message.fast_missing, kinds)
     return replace(
         message,
-        tick_us=message.tick_us * ticks,
+        tick_us=message.tick_us * len(message.fast),
         fast=fast[None, :],
-        fast_missing=(count == 0)[None, :],
+        fast_missing=missing[None, :],
         lateness=message.lateness[:1],
     )
 

@@ -17,11 +17,11 @@ from uuid import uuid4
 import redis
 
 from reveal_analyzer.evidence.packing import packed, unpacked
+from reveal_analyzer.stream.redis_memory import refuse_when_full
 from reveal_contract import foreign_json
 from reveal_contract.names import evidence_index_key, evidence_key, evidence_unfinished_key
 
 MOST_FINDINGS = 500
-FULLEST = 0.8  # of the memory of Redis: the rest is for the stream, which must not lose slices
 _NAME = re.compile(r"[a-z0-9-]{1,128}\Z")
 _SUFFIX, _UNFINISHED = ".rvl", ".unfinished"
 _TEMPORARY = ".new"
@@ -78,7 +78,7 @@ class RedisEvidence:
         return packed(recording)
 
     def put(self, name: str, data: bytes, unfinished: Mapping[str, Any] | None) -> None:
-        self._refuse_when_full()
+        refuse_when_full(self._client)
         now = self._clock()
         with self._client.pipeline(transaction=False) as pipe:
             pipe.set(evidence_key(self._profile, name), data, ex=self._retention)
@@ -104,18 +104,6 @@ class RedisEvidence:
 
     def close(self) -> None:
         self._client.close()
-
-    def _refuse_when_full(self) -> None:
-        try:
-            memory = self._client.info("memory")
-        except redis.ResponseError:  # a user without this right
-            return
-        used, most = int(memory.get("used_memory", 0)), int(memory.get("maxmemory", 0))
-        if most and used > FULLEST * most:
-            raise OSError(
-                f"Redis uses {used >> 20} of {most >> 20} MiB, and the rest is for new samples:"
-                " raise maxmemory"
-            )
 
     def _drop(self, names: set[bytes]) -> None:
         if not names:

@@ -16,6 +16,7 @@ try:
         evidence,
         explain,
         flags,
+        node_history,
         open_findings,
         silence,
         top,
@@ -40,7 +41,7 @@ def build_parser() -> argparse.ArgumentParser:
     flags.add_output(parser)
     parser.set_defaults(run=open_findings.run, **flags.DEFAULTS)
     verbs = parser.add_subparsers(dest="verb", metavar="VERB")
-    for verb in (why, explain, top, evidence, ui, silence, unsilence):
+    for verb in (why, explain, top, node_history, evidence, ui, silence, unsilence):
         verb.add(verbs)
     return parser
 

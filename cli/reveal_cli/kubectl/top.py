@@ -52,6 +52,14 @@ def stream_of(cluster: Cluster, node: str, profile: str, namespace: str) -> PodN
     """Return the stream of a node; raises ``CliError`` where no profile has it."""
     from reveal_cli.kubectl.pod_stream import PodNodeStream  # noqa: PLC0415 - numpy
 
+    streams = [PodNodeStream(node, pods) for pods in analyzers_of(cluster, profile, namespace)]
+    if len(streams) == 1:  # its sentence on a wrong name has the names of its nodes
+        return streams[0]
+    return _first_known(streams, node)
+
+
+def analyzers_of(cluster: Cluster, profile: str, namespace: str) -> list[AnalyzerPods]:
+    """Return the analyzers of a profile, or of each; raises ``CliError`` where there is none."""
     profiles = cluster.profiles()
     if profile and profile not in profiles:
         hint = near(profile, profiles)
@@ -59,12 +67,7 @@ def stream_of(cluster: Cluster, node: str, profile: str, namespace: str) -> PodN
     chosen = [profile] if profile else profiles
     if not chosen:
         raise CliError("there is no RevealProfile: nothing is watched in this cluster")
-    streams = [
-        PodNodeStream(node, AnalyzerPods(cluster.requests, name, namespace)) for name in chosen
-    ]
-    if len(streams) == 1:  # its sentence on a wrong name has the names of its nodes
-        return streams[0]
-    return _first_known(streams, node)
+    return [AnalyzerPods(cluster.requests, name, namespace) for name in chosen]
 
 
 def _first_known(streams: Sequence[PodNodeStream], node: str) -> PodNodeStream:

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from reveal_analyzer.evidence.recorder import REASON as EVIDENCE_NOT_KEPT
+from reveal_analyzer.node_history.keeper import REASON as HISTORY_NOT_KEPT
 from reveal_analyzer.sinks.otlp.sink import REASON as OTLP_NOT_SENT
 from reveal_analyzer.telemetry.degraded import REDUCED, degradations
 from reveal_operator import conditions, inspection, owned_objects, pod_failures, spec
@@ -45,7 +46,7 @@ def reasons() -> set[str]:
         | {spec.INVALID, spec.REDIS_MISSING, spec.NOT_PERMITTED, owned_objects.NAME_TAKEN}
         | words(owned_objects.refusal_of)
         | words(inspection.WorkloadInspector._failure_of)
-        | {REDUCED, perf.reason, EVIDENCE_NOT_KEPT, OTLP_NOT_SENT}
+        | {REDUCED, perf.reason, EVIDENCE_NOT_KEPT, HISTORY_NOT_KEPT, OTLP_NOT_SENT}
         | _OF_DEPLOYMENTS
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from dataclasses import dataclass
 from http.client import HTTPConnection
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import pytest
@@ -13,7 +14,10 @@ import redis
 from reveal_analyzer.evidence.endpoint import application
 from reveal_contract.recording import RecordingError
 from reveal_contract.runtime.http_endpoints import serve_locally
-from support.evidence_samples import FixedNodes, MemoryStore
+from support.evidence_samples import FixedNodes, MemoryHistory, MemoryStore
+
+if TYPE_CHECKING:
+    from wsgiref.types import WSGIApplication
 
 
 @dataclass
@@ -31,7 +35,11 @@ class AwayStore(MemoryStore):
 def answer(
     store: MemoryStore | None, path: str, nodes: FixedNodes | None = None
 ) -> tuple[int, bytes]:
-    port = serve_locally(0, application(store, nodes or FixedNodes()))
+    return answer_of(application(store, nodes or FixedNodes()), path)
+
+
+def answer_of(app: WSGIApplication, path: str) -> tuple[int, bytes]:
+    port = serve_locally(0, app)
     connection = HTTPConnection("127.0.0.1", port, timeout=10)
     connection.request("GET", path)
     response = connection.getresponse()
@@ -92,3 +100,17 @@ def test_the_client_closes_first() -> None:
         connection.settimeout(0.2)
         with pytest.raises(TimeoutError):
             connection.recv(1)
+
+
+def test_an_hour_of_a_node_is_served() -> None:
+    history = MemoryHistory({("zone/n\u00e4", 7): b"parts"})
+
+    def asked(path: str, kept: MemoryHistory | None) -> tuple[int, bytes]:
+        return answer_of(application(None, FixedNodes(), kept), path)
+
+    name = quote("zone/n\u00e4", safe="")
+    assert asked(f"/history/{name}?hour=7", history) == (200, b"parts")
+    assert asked(f"/history/{name}?hour=8", history)[0] == 404
+    assert asked(f"/history/{name}?hour=x", history)[0] == 400
+    status, text = asked(f"/history/{name}?hour=7", None)
+    assert (status, b"historyHours" in text) == (404, True)

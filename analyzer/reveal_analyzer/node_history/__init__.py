@@ -1,0 +1,1 @@
+"""The history of nodes: one value a second of each channel, kept for hours."""
