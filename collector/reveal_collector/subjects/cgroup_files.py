@@ -17,7 +17,7 @@ from reveal_collector.readers.plan import Columns, SumPlan, TextForm, TokenPlan
 from reveal_collector.readers.reference_reader import Mismatch, numbers
 from reveal_collector.readers.source import Roots
 from reveal_collector.readers.textfile import OpenFile
-from reveal_collector.subjects.device_totals import DeviceTotals, IsStacked
+from reveal_collector.subjects.device_totals import DeviceTotals, IsRepeated
 from reveal_contract.metric import Lane
 
 UNIFIED = "unified"
@@ -49,10 +49,10 @@ class CgroupFile:
     def scale(self, column: int) -> float:
         return self.scales[column] if self.scales else 1.0
 
-    def parser(self, is_stacked: IsStacked) -> CgroupFileParser:
+    def parser(self, is_repeated: IsRepeated) -> CgroupFileParser:
         """Return the parser for one cgroup; sums over its devices depend on earlier texts."""
         if isinstance(self.content, SumPlan):
-            return DeviceTotals(self.content, is_stacked)
+            return DeviceTotals(self.content, is_repeated)
         return self.content
 
     def open_in(self, folder: Path) -> OpenFile | None:

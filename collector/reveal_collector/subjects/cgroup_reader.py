@@ -15,7 +15,7 @@ from reveal_collector.subjects.cgroup_files import (
     CgroupFileParser,
     parsed_columns,
 )
-from reveal_collector.subjects.device_totals import DeviceTotals, IsStacked
+from reveal_collector.subjects.device_totals import DeviceTotals, IsRepeated
 from reveal_collector.subjects.tracker import CgroupSubject
 from reveal_contract.catalogue import find
 from reveal_contract.channels import Channel
@@ -36,7 +36,7 @@ class CgroupReader:
     """
 
     def __init__(
-        self, subject: CgroupSubject, trees: Mapping[str, Path], lane: Lane, is_stacked: IsStacked
+        self, subject: CgroupSubject, trees: Mapping[str, Path], lane: Lane, is_repeated: IsRepeated
     ) -> None:
         self.subject = subject
         self.channels: list[Channel] = []
@@ -55,7 +55,7 @@ class CgroupReader:
         self._scans: list[FileScan] | None = None
         self._memory_plan: MemoryPlan | None = None
         self._last_clock = b""
-        self._is_stacked = is_stacked
+        self._is_repeated = is_repeated
         taken: set[str] = set()
         for file in FILES:
             if file.hierarchy in trees and not taken.issuperset(file.metrics):
@@ -65,7 +65,7 @@ class CgroupReader:
         opened = file.open_in(folder)
         if opened is None:
             return
-        parser = file.parser(self._is_stacked)
+        parser = file.parser(self._is_repeated)
         try:
             data = opened.read()
             parsed = parser(data)

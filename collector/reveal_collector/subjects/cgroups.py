@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from reveal_collector.devices.block_devices import is_stacked
+from reveal_collector.devices.block_devices import is_repeated
 from reveal_collector.kernel_interfaces.errors import LayoutChanged, Unsupported
 from reveal_collector.readers.plan import BACK_OFF, QUIET, FileScan
 from reveal_collector.readers.source import Outage, Roots, Source
@@ -59,7 +59,7 @@ class _CgroupSource:
     def __init__(self, roots: Roots, tracker: SubjectTracker) -> None:
         self.channels: tuple[Channel, ...] = ()
         self._trees, self._tracker = tracker.trees, tracker
-        self._is_stacked = partial(is_stacked, roots.sys)
+        self._is_repeated = partial(is_repeated, roots.sys)
         self._subjects: tuple[CgroupSubject, ...] = ()
         self._readers: list[CgroupReader] = []
         self._opened = False
@@ -87,7 +87,7 @@ class _CgroupSource:
         self._readers = [
             known.pop(subject)
             if subject in known
-            else CgroupReader(subject, self._trees, self.lane, self._is_stacked)
+            else CgroupReader(subject, self._trees, self.lane, self._is_repeated)
             for subject in self._subjects
         ]
         for removed in known.values():

@@ -2,10 +2,10 @@
 
 Kernel documents: admin-guide/cgroup-v2.rst (``io.stat``), cgroup-v1/blkio-controller.rst.  A device
 has a line from its first I/O on.  A request to a stacked device (LVM, dm-crypt, md, bcache, loop)
-has a second line for the device below; the lines of the upper devices are left out.  For RAID 4, 5
-and 6 that leaves out writes: md issues them from a thread of its own, in the root cgroup.  Lines of
-``(unknown)`` are the paths below a device of NVMe multipath, and repeat its line.  A line whose
-numbers have an unknown form is left out, too: its device keeps its last numbers.
+has a second line for the device below; the lines of the upper devices are left out, and for arrays
+of RAID 4, 5 and 6 those of their disks (``devices.block_devices``).  Lines of ``(unknown)`` are the
+paths below a device of NVMe multipath, and repeat its line.  A line whose numbers have an unknown
+form is left out, too: its device keeps its last numbers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ from reveal_collector.readers.textfile import decoded
 
 _UNKNOWN = b"(unknown)"  # no name: a path of NVMe multipath
 
-IsStacked = Callable[[str], bool]  # MAJOR:MINOR -> whether its requests are counted below as well
+IsRepeated = Callable[
+    [str], bool
+]  # MAJOR:MINOR -> whether its requests are counted elsewhere as well
 
 
 class DeviceTotals:
@@ -37,8 +39,8 @@ class DeviceTotals:
     left out because of their form.
     """
 
-    def __init__(self, keys: SumPlan, is_stacked: IsStacked) -> None:
-        self._is_stacked = is_stacked
+    def __init__(self, keys: SumPlan, is_repeated: IsRepeated) -> None:
+        self._is_repeated = is_repeated
         self.unfit: tuple[str, ...] = ()
         self._known: set[bytes] = set()  # devices that were ever added
         self._reader = SumReader(replace(keys, ignored=(_UNKNOWN,)))
@@ -91,10 +93,10 @@ class DeviceTotals:
         return {(device, key): number for device, key, number in found}
 
     def _learned(self, data: bytes) -> tuple[SumPlan, DeviceNumbers]:
-        """Return the plan with the devices above others that are new, and the other numbers."""
+        """Return the plan with the new devices that are left out, and the numbers of the others."""
         plan, numbers = self._reader.plan, self._numbers(data)
         new = {device for device, _ in numbers}.difference(plan.devices)
-        upper = {device for device in new if self._is_stacked(device.decode("ascii", "replace"))}
+        upper = {device for device in new if self._is_repeated(device.decode("ascii", "replace"))}
         plan = replace(plan, ignored=(*plan.ignored, *sorted(upper)))
         return plan, {cell: now for cell, now in numbers.items() if cell[0] not in upper}
 

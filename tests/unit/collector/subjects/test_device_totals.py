@@ -20,7 +20,7 @@ IO_STAT = SumPlan((b"rbytes", b"wbytes"), TextForm(blanks=b"="))
 BLKIO = SumPlan((b"Read", b"Write"))
 
 
-def nothing_stacked(number: str) -> bool:
+def nothing_repeated(number: str) -> bool:
     return False
 
 
@@ -38,21 +38,21 @@ def joined(devices: Mapping[str, int | None], end: str) -> bytes:
 
 
 def test_a_line_without_numbers_changes_nothing() -> None:
-    totals = DeviceTotals(IO_STAT, nothing_stacked)
+    totals = DeviceTotals(IO_STAT, nothing_repeated)
     assert list(totals(text({"259:0": 5_000, "252:0": 900_000_000}))) == [900_005_000, 10]
     assert list(totals(text({"259:0": 5_004, "252:0": None}))) == [900_005_004, 10]
     assert list(totals(text({"259:0": 5_008, "252:0": 900_000_001}))) == [900_005_009, 10]
 
 
 def test_the_first_line_of_a_device_is_its_first_io() -> None:
-    totals = DeviceTotals(IO_STAT, nothing_stacked)
+    totals = DeviceTotals(IO_STAT, nothing_repeated)
     assert list(totals(b"")) == [0, 0]
     assert list(totals(text({"8:0": 4096}))) == [4096, 5]
     assert list(totals(text({"8:16": 100, "8:0": 4096}))) == [4196, 10]
 
 
 def test_a_device_that_starts_again_does_not_hide_the_others() -> None:
-    totals = DeviceTotals(IO_STAT, nothing_stacked)
+    totals = DeviceTotals(IO_STAT, nothing_repeated)
     totals(text({"8:0": 4096, "8:16": 10}))
     assert list(totals(text({"8:0": 7, "8:16": 30}))) == [4126, 10]
     assert list(totals(text({"8:0": 9, "8:16": 30}))) == [4128, 10]
@@ -65,7 +65,7 @@ def test_a_request_through_a_mapped_device_counts_once() -> None:
 
 
 def test_the_paths_of_nvme_multipath_count_once() -> None:
-    totals = DeviceTotals(IO_STAT, nothing_stacked)
+    totals = DeviceTotals(IO_STAT, nothing_repeated)
     assert list(totals(text({"(unknown)": 4096, "259:13": 4096}))) == [4096, 5]
 
 
@@ -84,7 +84,7 @@ ODD_LINES = [
 
 @pytest.mark.parametrize("odd", ODD_LINES)
 def test_an_odd_line_is_noted_and_the_others_count(odd: bytes) -> None:
-    totals = DeviceTotals(IO_STAT, nothing_stacked)
+    totals = DeviceTotals(IO_STAT, nothing_repeated)
     totals(text({"8:0": 10, "8:16": 1}))
     for read in (2, 3):
         assert list(totals(odd + b"\n" + text({"8:16": read}))) == [10 + read, 10]
@@ -95,7 +95,7 @@ def test_an_odd_line_is_noted_and_the_others_count(odd: bytes) -> None:
 
 
 def test_without_any_line_that_fits_the_sums_are_unknown() -> None:
-    totals = DeviceTotals(IO_STAT, nothing_stacked)
+    totals = DeviceTotals(IO_STAT, nothing_repeated)
     totals(text({"8:0": 10}))
     for broken in (b"8:0 rbytes=", b"8:0 rbytes=x wbytes=1\n", b"8:0 rbytes\n"):
         with pytest.raises(Mismatch):
@@ -105,7 +105,7 @@ def test_without_any_line_that_fits_the_sums_are_unknown() -> None:
 
 
 def test_odd_lines_from_the_start_hide_no_device() -> None:
-    totals = DeviceTotals(IO_STAT, nothing_stacked)
+    totals = DeviceTotals(IO_STAT, nothing_repeated)
     assert list(totals(b"8:0 rbytes=\n" + text({"8:16": 7}))) == [7, 5]
     assert totals.unfit == ("8:0 rbytes=",)
 
@@ -147,7 +147,7 @@ def texts_and_totals(seconds: Seconds, end: str = "\n") -> list[tuple[bytes, int
 def test_sums_are_what_every_device_counted_until_it_was_last_read(
     seconds: Seconds, end: str
 ) -> None:
-    totals = DeviceTotals(IO_STAT, nothing_stacked)
+    totals = DeviceTotals(IO_STAT, nothing_repeated)
     for data, expected in texts_and_totals(seconds, end):
         assert totals(data)[0] == expected
 
@@ -165,7 +165,7 @@ def test_a_change_of_the_reader_adds_nothing(
     from support.native_scan_pass import start_scan_pass
 
     path = tmp_path_factory.mktemp("cgroup") / "io.stat"
-    totals, runner, data = DeviceTotals(IO_STAT, nothing_stacked), None, b""
+    totals, runner, data = DeviceTotals(IO_STAT, nothing_repeated), None, b""
     rows: list[tuple[int, int]] = []
     with path.open("w+b") as file:
         for number, (data, expected) in enumerate(texts_and_totals(seconds, end)):
