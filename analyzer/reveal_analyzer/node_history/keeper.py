@@ -33,7 +33,7 @@ _LATE_S = 1.5 * PART_SECONDS  # a node that is silent: its last seconds are kept
 _MOST_WAITING = 64  # parts, and two for each node: in an outage the oldest are lost
 _MOST_PLANS = 4096  # nodes with the same table share one
 _WIDER = 2  # times the channels of a part: those that ended fill the columns of the hour
-_SPARE = 512
+_ENDED_COLUMNS = 512
 _SHARE = 0.2  # of a CPU, as the analysis of all nodes shares the interpreter
 _IDLE_SECONDS = 1.0
 _FAILED_FOR_S = 120.0
@@ -168,11 +168,11 @@ class HistoryKeeper:
             self._fail(node, _DEFECT)
 
     def _written_of(self, node: str, rows: Sequence[Row]) -> _Written:
-        """Return what was written of the hour of these rows; a new one begins its columns anew."""
+        """Return what was written of the hour of these rows; a new one begins its columns again."""
         written, hour, boot = self._written.get(node), rows[0].hour, rows[0].boot
         if written is not None and (written.hour, written.boot) == (hour, boot):
             width = max(len(row.channels) for row in rows)
-            if len(written.columns) <= _WIDER * width + _SPARE:
+            if len(written.columns) <= _WIDER * width + _ENDED_COLUMNS:
                 return written
         self._written[node] = _Written(hour, boot)
         self._drop_old(hour)

@@ -5,6 +5,7 @@ Methods raise ``OSError``, or what redis-py raises, where nothing can be kept or
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -69,7 +70,7 @@ class FolderHistory:
         file = self._file(node, hour)
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("ab", buffering=0) as opened:
-            end = opened.tell()
+            end = os.fstat(opened.fileno()).st_size
             _refuse_too_large(node, end + len(part))
             if opened.write(part) < len(part):  # the volume is full
                 opened.truncate(end)  # what follows a part that was cut is not read

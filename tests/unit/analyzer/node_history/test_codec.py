@@ -38,15 +38,15 @@ def any_part(draw: st.DrawFn) -> Part:
     )  # fmt: skip
 
 
-def same(one: Part, other: Part) -> bool:
-    named = (one.node, one.boot, one.writer, one.known, one.added)
+def same(mine: Part, other: Part) -> bool:
+    named = (mine.node, mine.boot, mine.writer, mine.known, mine.added)
     return named == (other.node, other.boot, other.writer, other.known, other.added) and all(
-        np.array_equal(mine, its)
-        for mine, its in (
-            (one.sequences, other.sequences),
-            (one.starts_ns, other.starts_ns),
-            (one.missing, other.missing),
-            (np.where(one.missing, 0, one.steps), np.where(other.missing, 0, other.steps)),
+        np.array_equal(own, its)
+        for own, its in (
+            (mine.sequences, other.sequences),
+            (mine.starts_ns, other.starts_ns),
+            (mine.missing, other.missing),
+            (np.where(mine.missing, 0, mine.steps), np.where(other.missing, 0, other.steps)),
         )
     )
 

@@ -92,7 +92,7 @@ def test_channels_that_come_and_go_are_columns_of_the_hour(
 def test_columns_that_ended_do_not_fill_the_hour(
     keeper: HistoryKeeper, store: MemoryHistory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keeper_module, "_SPARE", 0)
+    monkeypatch.setattr(keeper_module, "_ENDED_COLUMNS", 0)
     node = Node()
     for number in range(40):
         pod = Channel("cpu.subject.usage", f"/pod-{number}", Kind.COUNTER)
