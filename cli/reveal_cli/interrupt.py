@@ -33,6 +33,10 @@ class Interrupt:
         for number in (signal.SIGTERM, *without_ignored((signal.SIGINT, signal.SIGHUP))):
             signal.signal(number, self._on_signal)
 
+    def request(self) -> None:
+        """Ask to end, as a signal does that comes outside of ``raising``."""
+        self._request_time = self._request_time or time.monotonic()
+
     @property
     def requested(self) -> bool:
         return self._request_time is not None

@@ -11,19 +11,30 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
+from reveal_analyzer.evidence.endpoint import application
+from reveal_analyzer.evidence.live_nodes import LiveNodes
+from reveal_cli.kubectl.cluster import Cluster
+from reveal_cli.kubectl.cluster_findings import ClusterFindings
 from reveal_cli.output_files import jsonl
 from reveal_cli.scan_directory import FINDINGS, RECORDING, SUMMARY
 from reveal_cli.ui.scan_folder import ScanFolder
 from reveal_cli.ui.server import UiServer
+from reveal_contract import names
 from reveal_contract.finding import Severity
+from reveal_contract.runtime.http_endpoints import serve_locally
 from support.analyze_command import recording
 from support.browser import chromium, program, visit
-from support.finding_factory import scan_finding
+from support.finding_factory import finding, scan_finding
+from support.ledger_node import Times
+from support.ledger_stream import StreamedNode
+from support.redis_streams import Stream
+from support.reports_api import ReportsApi
 
 pytestmark = [
     pytest.mark.skipif(not program(), reason="there is no Chromium"),
     pytest.mark.timeout(120),
 ]
+JOB, HOG = "/train.service", "/hog.service"
 CLAIMS = {"a": ("the first claim", Severity.HIGH), "b": ("the second claim", Severity.LOW)}
 
 
@@ -70,6 +81,51 @@ def test_findings_are_filtered_opened_and_left_again(browser: Browser, server: U
         assert opened.errors == []
         own = f"http://127.0.0.1:{server.server_port}/"
         assert [each for each in opened.requests if not each.startswith(own)] == []
+
+
+@pytest.fixture
+def streamed(stream: Stream) -> StreamedNode:
+    """A node on which a job loses time to another one, of 100 s."""
+    stream.client.hset(names.node_key("default", "n1"), names.STATUS, "{}")
+    times = {JOB: Times(run=0.5, cpu={HOG: 0.5}), HOG: Times(run=1.0)}
+    node = StreamedNode(stream, times)
+    node.send(100)
+    return node
+
+
+@pytest.fixture
+def cluster(stream: Stream, streamed: StreamedNode) -> Iterator[UiServer]:
+    """A server of a cluster whose analyzer has this node."""
+    api = ReportsApi(finding("a", claim="the claim", node_name="n1"), profile="default")
+    nodes = LiveNodes(stream.client, "default")
+    api.pods["a"] = serve_locally(0, application(None, nodes))
+    with UiServer(ClusterFindings(Cluster(api), "reveal-system"), 0) as running:
+        threading.Thread(target=running.serve_forever, args=(0.01,), daemon=True).start()
+        yield running
+        running.shutdown()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_node_is_live(
+    browser: Browser, cluster: UiServer, streamed: StreamedNode, scheme: str
+) -> None:
+    with visit(browser, cluster.url, color_scheme=scheme) as opened:
+        page = opened.page
+        page.locator("a.tile", has_text="n1").click()
+        assert page.get_by_text("100 slices").is_visible()
+        assert page.get_by_role("rowheader", name=JOB).is_visible()
+        assert opened.grave_problems() == []
+        streamed.send(7)
+        page.get_by_text("107 slices").wait_for()
+        page.get_by_role("button", name="Pause").click()
+        streamed.send(5)
+        page.wait_for_timeout(2500)
+        assert page.get_by_text("107 slices").is_visible()
+        page.get_by_role("button", name="Go on").click()
+        page.get_by_text("112 slices").wait_for()
+        assert page.get_by_text("the claim").is_visible()
+        assert opened.errors == []
+        assert not opened.is_too_wide
 
 
 def test_a_browser_without_the_token_gets_nothing(browser: Browser, server: UiServer) -> None:

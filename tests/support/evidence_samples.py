@@ -125,5 +125,8 @@ class FixedNodes:
             raise LookupError(f"{node} has sent nothing")
         return self._data + str(since_ns).encode()
 
+    def names(self) -> list[str]:
+        return [self._node] if self._node else []
+
     def announced(self, node: str) -> dict[str, str | None]:
         return {"status": "{}" if node == self._node else None}

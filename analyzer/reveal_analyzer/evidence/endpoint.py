@@ -30,6 +30,9 @@ class Nodes(Protocol):
     def recording(self, node: str, since_ns: int) -> bytes:
         """Return a recording of the slices that begin after ``since_ns``."""
 
+    def names(self) -> list[str]:
+        """Return the nodes."""
+
     def announced(self, node: str) -> dict[str, Any]:
         """Return what the collector of a node published."""
 
@@ -42,12 +45,13 @@ def application(
     ``/evidence/NAME`` is the recording of a finding.  ``/slices/NODE?since=NS`` is a recording of
     the last two minutes of a node, or what begins after that time of the node; ``/announced/NODE``
     is a JSON object of what its collector says of itself.  ``/history/NODE?hour=H`` are the parts
-    of an hour since the epoch (``node_history.codec``).
+    of an hour since the epoch (``node_history.codec``).  ``/nodes`` is a JSON list of the nodes.
     """
     routes: Mapping[str, Callable[[str, str], tuple[str, bytes]]] = {
         "evidence": lambda name, _: (_BINARY, _kept(store, name)),
         "slices": lambda node, query: (_BINARY, nodes.recording(node, _since(query))),
         "history": lambda node, query: (_BINARY, _hour(history, node, query)),
+        "nodes": lambda *_: (_JSON, json.dumps(nodes.names()).encode()),
         "announced": lambda node, _: (_JSON, json.dumps(nodes.announced(node)).encode()),
     }
 

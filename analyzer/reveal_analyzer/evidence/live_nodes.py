@@ -39,6 +39,10 @@ class LiveNodes:
             recording.message(data, table)
         return recording.to_bytes()
 
+    def names(self) -> list[str]:
+        """Return the nodes whose collectors published something in the last hour."""
+        return known_nodes(self._client, self._profile)
+
     def announced(self, node: str) -> dict[str, Any]:
         """Return the texts that the collector published, None for what it did not."""
         names = list(_FIELDS.values())

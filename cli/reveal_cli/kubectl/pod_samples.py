@@ -8,6 +8,7 @@ from http.client import HTTPException, HTTPResponse
 from reveal_cli.errors import CliError
 from reveal_cli.kubectl.cluster import Requests
 from reveal_cli.kubectl.reports import ClusterReport
+from reveal_contract import foreign_json
 from reveal_contract.foreign_names import printable
 from reveal_contract.kube.errors import FORBIDDEN, ApiError
 from reveal_contract.kube.names import (
@@ -103,6 +104,15 @@ def samples_of(requests: Requests, item: ClusterReport, namespace: str) -> bytes
             f" {profile}, and its condition Degraded"
         )
     return AnalyzerPods(requests, profile, namespace).get(f"/evidence/{ref.name}")
+
+
+def nodes_of(pods: AnalyzerPods) -> list[str]:
+    """Return the nodes that an analyzer knows; raises ``CliError``."""
+    try:
+        found = foreign_json.loads(pods.get("/nodes"))
+    except ValueError as error:
+        raise CliError(f"an analyzer does not list its nodes: {error}") from None
+    return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
 
 
 def _get(connection: socket.socket, target: str) -> bytes:

@@ -20,6 +20,8 @@ MOST_SCANS = 1000
 class ScanFolder:
     """A folder with scans in it, or a scan itself; raises ``CliError`` if there is none."""
 
+    nodes = None
+
     def __init__(self, folder: Path) -> None:
         self.title = str(folder)
         self._folder = folder

@@ -4,25 +4,35 @@ from __future__ import annotations
 
 import hmac
 import secrets
+from argparse import ArgumentTypeError
 from http import HTTPStatus
 from http.cookies import CookieError, SimpleCookie
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
+from typing import TypeAlias
 from urllib.parse import parse_qs, urlsplit
 
 from reveal_cli.errors import CliError
-from reveal_cli.page.markup import element
+from reveal_cli.page.markup import Markup, element
+from reveal_cli.time_spans import span
+from reveal_cli.ui.finding_rows import worst_first
+from reveal_cli.ui.frame import page
 from reveal_cli.ui.index_page import index_page
+from reveal_cli.ui.node_page import no_state, node_page, ranked, state_of
 from reveal_cli.ui.selection import Selection
-from reveal_cli.ui.source import Source
+from reveal_cli.ui.source import NodeSource, Source
 
 COOKIE = "reveal-token"
 HTML, CSS, TEXT = "text/html; charset=utf-8", "text/css; charset=utf-8", "text/plain; charset=utf-8"
+SCRIPT = "text/javascript; charset=utf-8"
 _POLICY = (
     "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none';"
     " frame-ancestors 'none'"
 )
+_LIVE_POLICY = f"{_POLICY}; script-src 'self'; connect-src 'self'"
 _CLIENT_SECONDS = 30.0
+
+Query: TypeAlias = "dict[str, list[str]]"
 
 
 class UiServer(ThreadingHTTPServer):
@@ -37,7 +47,7 @@ class UiServer(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", port), _Handler)
         self.source, self.token = source, secrets.token_urlsafe(24)
         self.style = "".join(
-            files(package).joinpath(file).read_text("utf-8")
+            _asset(package, file)
             for package, file in (("reveal_cli.page", "style.css"), ("reveal_cli.ui", "ui.css"))
         )
 
@@ -73,22 +83,44 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: object) -> None:
         """Log nothing: addresses may have the token."""
 
-    def _answer(self, path: str, query: dict[str, list[str]]) -> None:
+    def _answer(self, path: str, query: Query) -> None:
         source = self.server.source
         try:
             if path == "/":
-                page = index_page(source.title, source.listing(), Selection.of(query))
-                self._send(HTTPStatus.OK, HTML, page, _POLICY)
+                html = index_page(
+                    source.title,
+                    source.listing(),
+                    Selection.of(query),
+                    watched=source.nodes is not None,
+                )
+                self._send(HTTPStatus.OK, HTML, html, _POLICY)
+            elif path.startswith("/node") and source.nodes is not None:
+                self._answer_node(path, query, source.nodes)
             elif path == "/finding":
                 # the page has a policy of its own, by the digests of its style and script
                 self._send(HTTPStatus.OK, HTML, source.page(query.get("key", [""])[0]))
             elif path == "/style.css":
                 self._send(HTTPStatus.OK, CSS, self.server.style)
+            elif path == "/live.js":
+                self._send(HTTPStatus.OK, SCRIPT, _asset("reveal_cli.ui", "live.js"))
             else:
                 self._send(HTTPStatus.NOT_FOUND, TEXT, "there is no such page\n")
         except CliError as error:
-            page = f"<!doctype html>\n{_error_page(str(error))}\n"
-            self._send(HTTPStatus.BAD_GATEWAY, HTML, page, _POLICY)
+            self._send(HTTPStatus.BAD_GATEWAY, HTML, _error_page(str(error)), _POLICY)
+
+    def _answer_node(self, path: str, query: Query, nodes: NodeSource) -> None:
+        """Answer with the page of a node, or with its state alone."""
+        given = {field: query.get(field, [""])[0] for field in ("name", "from", "to")}
+        state = _state(nodes, given["name"])
+        if path == "/node/now":
+            self._send(HTTPStatus.OK, HTML, state)
+            return
+        listed = self.server.source.listing().findings
+        own = [each for each in listed if each.finding.node_name == given["name"]]
+        span = given["from"], given["to"]
+        result = _ranking(nodes, given["name"], span) if all(span) else None
+        html = node_page(given["name"], state, sorted(own, key=worst_first), span, result)
+        self._send(HTTPStatus.OK, HTML, html, _LIVE_POLICY)
 
     def _let_in(self) -> None:
         """Keep the token in a cookie, and leave it out of the address."""
@@ -129,10 +161,25 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
 
+def _state(nodes: NodeSource, node: str) -> Markup:
+    try:
+        return state_of(nodes.view(node))
+    except CliError as error:
+        return no_state(str(error))
+
+
+def _ranking(nodes: NodeSource, node: str, asked: tuple[str, str]) -> Markup:
+    try:
+        return ranked(nodes.ranking(node, span("/".join(asked))))
+    except (CliError, ArgumentTypeError) as error:
+        return no_state(str(error))
+
+
 def _error_page(sentence: str) -> str:
-    head = element("head", element("meta", charset="utf-8"), element("title", "Reveal: error"),
-                   element("link", rel="stylesheet", href="/style.css"))  # fmt: skip
     back = element("p", element("a", "All findings", href="/"))
-    body = element("body", element("main", element("h1", "It did not work"),
-                                   element("p", sentence), back))  # fmt: skip
-    return element("html", head, body, lang="en")
+    content = element("main", element("h1", "It did not work"), element("p", sentence), back)
+    return page("Reveal: error", content)
+
+
+def _asset(package: str, file: str) -> str:
+    return files(package).joinpath(file).read_text("utf-8")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from reveal_cli.ui import index_page as module
-from reveal_cli.ui.index_page import finding_link, index_page
+from reveal_cli.ui import finding_rows as module
+from reveal_cli.ui.finding_rows import finding_link
+from reveal_cli.ui.index_page import index_page
 from reveal_cli.ui.selection import Selection
 from reveal_cli.ui.source import ListedFinding, Listing
 from reveal_contract.finding import JobLoss, Severity, State
@@ -30,7 +31,7 @@ OVER = ListedFinding(
 
 def parsed(*findings: ListedFinding, selection: Selection = ALL, **more: object) -> ParsedPage:
     listing = Listing(findings, ("gpu-1", "gpu-3"), **more)  # type: ignore[arg-type]
-    return ParsedPage(index_page("a cluster", listing, selection))
+    return ParsedPage(index_page("a cluster", listing, selection, watched=False))
 
 
 def test_open_findings_are_before_worse_findings_that_are_over() -> None:
@@ -67,7 +68,9 @@ def test_names_of_others_are_inert() -> None:
     hostile = ListedFinding(
         HOSTILE, finding("c", claim=HOSTILE, node_name=HOSTILE), HOSTILE, HOSTILE
     )
-    text = index_page(HOSTILE, Listing([hostile], [HOSTILE], [HOSTILE]), Selection(job=HOSTILE))
+    text = index_page(
+        HOSTILE, Listing([hostile], [HOSTILE], [HOSTILE]), Selection(job=HOSTILE), watched=True
+    )
     assert "<script" not in text
     assert "\x1b" not in text
     assert "\u202e" not in text
@@ -79,6 +82,6 @@ def test_a_long_list_ends_with_a_sentence() -> None:
 
 
 def test_without_findings_there_are_sentences() -> None:
-    page = ParsedPage(index_page("empty", Listing([], []), Selection()))
+    page = ParsedPage(index_page("empty", Listing([], []), Selection(), watched=False))
     for sentence in ("No node is known.", "No finding is selected.", "is about a job."):
         assert sentence in page.visible

@@ -10,9 +10,24 @@ from http.client import HTTPConnection, HTTPResponse
 import pytest
 
 from reveal_cli.errors import CliError
+from reveal_cli.progress import ProgressView
+from reveal_cli.ranking import SpanRanking
+from reveal_cli.time_spans import Span
 from reveal_cli.ui.server import COOKIE, UiServer
-from reveal_cli.ui.source import ListedFinding, Listing
+from reveal_cli.ui.source import ListedFinding, Listing, NodeSource
 from support.finding_factory import finding
+
+
+class OneNode:
+    """A node that is watched, and others that are not."""
+
+    def view(self, node: str) -> ProgressView:
+        if node != "n1":
+            raise CliError(f"node {node} has sent nothing")
+        return ProgressView(node, "watching", 1.0, 2.0, 77)
+
+    def ranking(self, node: str, asked: Span) -> SpanRanking:
+        return SpanRanking(f"{node} from {asked.begin}", asked.end, ())
 
 
 @dataclass
@@ -21,6 +36,7 @@ class Findings:
 
     title: str = "here"
     error: str = ""
+    nodes: NodeSource | None = None
     asked: list[str] = field(default_factory=list)
 
     def listing(self) -> Listing:
@@ -112,3 +128,28 @@ def test_an_error_of_the_source_is_a_sentence(server: UiServer, source: Findings
 def test_a_used_port_is_an_error(server: UiServer, source: Findings) -> None:
     with pytest.raises(OSError, match="in use"):
         UiServer(source, server.server_port)
+
+
+def test_a_node_has_a_page_its_state_and_a_ranking(server: UiServer, source: Findings) -> None:
+    assert known(server, "/node?name=n1")[0].status == 404
+    source.nodes = OneNode()
+    response, page = known(server, "/node?name=n1")
+    assert "77 slices" in page
+    assert "script-src 'self'" in str(response.getheader("Content-Security-Policy"))
+    _, state = known(server, "/node/now?name=n1")
+    assert "77 slices" in state
+    assert "<html" not in state
+    _, ranking = known(server, "/node?name=n1&from=03:10&to=03:15")
+    assert "n1 from 03:10 to 03:15" in ranking
+
+
+def test_what_is_not_known_of_a_node_is_a_sentence(server: UiServer, source: Findings) -> None:
+    source.nodes = OneNode()
+    assert "node n2 has sent nothing" in known(server, "/node?name=n2")[1]
+    assert "is not FROM/TO" in known(server, "/node?name=n1&from=x&to=y")[1]
+
+
+def test_the_script_of_a_live_page_is_served(server: UiServer) -> None:
+    response, text = known(server, "/live.js")
+    assert str(response.getheader("Content-Type")).startswith("text/javascript")
+    assert "now-state" in text
