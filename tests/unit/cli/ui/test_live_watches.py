@@ -66,7 +66,7 @@ def watches(
     found.close()
 
 
-def test_one_stream_serves_all_looks(watches: LiveWatches, opened: list[ListedStream]) -> None:
+def test_looks_share_a_stream(watches: LiveWatches, opened: list[ListedStream]) -> None:
     assert [watches.view("n1").slices for _ in range(3)] == [60] * 3
     assert watches.view("n2").node == "n2"
     assert [stream.node for stream in opened] == ["n1", "n2"]

@@ -18,7 +18,7 @@ from reveal_cli.ui.source import ListedFinding, Listing, NodeSource
 from support.finding_factory import finding
 
 
-class OneNode:
+class WatchedNode:
     """A node that is watched, and others that are not."""
 
     def view(self, node: str) -> ProgressView:
@@ -132,7 +132,7 @@ def test_a_used_port_is_an_error(server: UiServer, source: Findings) -> None:
 
 def test_a_node_has_a_page_its_state_and_a_ranking(server: UiServer, source: Findings) -> None:
     assert known(server, "/node?name=n1")[0].status == 404
-    source.nodes = OneNode()
+    source.nodes = WatchedNode()
     response, page = known(server, "/node?name=n1")
     assert "77 slices" in page
     assert "script-src 'self'" in str(response.getheader("Content-Security-Policy"))
@@ -144,7 +144,7 @@ def test_a_node_has_a_page_its_state_and_a_ranking(server: UiServer, source: Fin
 
 
 def test_what_is_not_known_of_a_node_is_a_sentence(server: UiServer, source: Findings) -> None:
-    source.nodes = OneNode()
+    source.nodes = WatchedNode()
     assert "node n2 has sent nothing" in known(server, "/node?name=n2")[1]
     assert "is not FROM/TO" in known(server, "/node?name=n1&from=x&to=y")[1]
 
