@@ -16,6 +16,7 @@ from reveal_analyzer.episodes.episode import SecondVerdict
 from reveal_analyzer.episodes.findings import FindingTracker
 from reveal_analyzer.episodes.trace import ObservedSecond
 from reveal_analyzer.fleet.minute import MinuteRecorder
+from reveal_analyzer.gangs.recorder import RankRecorder
 from reveal_analyzer.heartbeat.findings import JobMonitor
 from reveal_analyzer.heartbeat.tracker import StepTime
 from reveal_analyzer.hypotheses import loader
@@ -122,6 +123,7 @@ class NodeAnalyzer:
         windows = window_settings(settings)
         self._methods = PaperMethods(windows, ignored, fit_budget)
         self._history = SubjectHistory(announced.subjects)
+        self.ranks = RankRecorder(node, self._history)
         self._job_losses = JobLosses(rules, self._history.name)
         self._job_starts = JobStarts()
         self._discards = Discards()
@@ -154,6 +156,8 @@ class NodeAnalyzer:
         decided = self._decide(second)
         if self._accounts is not None:
             self._job_losses.push(second.start_ns, self._accounts)
+            if not self._paper:
+                self.ranks.push(second.start_ns, self._accounts, self._jobs.step_times)
             if not silent:
                 self._lost.add(self._accounts)
                 self.on_accounts(self._accounts)

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from reveal_analyzer.configuration.watch import ConfigurationTracker
 from reveal_analyzer.fleet.minute import MinuteRecorder
+from reveal_analyzer.gangs.recorder import RankRecorder
 from reveal_analyzer.state.codec import Position
 from reveal_analyzer.state.tree import StateTree, section
 from reveal_contract.channels import ChannelTable
@@ -21,6 +22,10 @@ class Analysis(Protocol):
     @property
     def minutes(self) -> MinuteRecorder:
         """Its finished minutes, for the comparison of nodes."""
+
+    @property
+    def ranks(self) -> RankRecorder:
+        """The windows of its busy subjects, for the comparison of ranks."""
 
     @property
     def learning(self) -> bool:

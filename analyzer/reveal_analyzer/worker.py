@@ -300,6 +300,8 @@ class Worker:
             return
         if (ended := node.analysis.minutes.pop_ended()) is not None:
             self._fleet.submit(name, ended)
+        if ranks := node.analysis.ranks.pop_ended():
+            self._fleet.submit_ranks(name, ranks)
 
     def _compare(self) -> None:
         """Publish the minutes of these nodes; as the leader, compare all nodes."""

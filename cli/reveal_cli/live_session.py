@@ -160,7 +160,7 @@ class LiveSession:
             self._read_slices(reader, analyzer)
             self.state.lost_time = analyzer.lost_time()
             self._keep_learned(analyzer)
-            self.state.finding_log.update(analyzer.finish())
+            self.state.finding_log.update([*analyzer.finish(), *self._ranks.finish()])
 
     def _start_redis(self, stack: contextlib.ExitStack) -> str:
         from reveal_cli.broker import Broker, BrokerError  # noqa: PLC0415 - redis is an extra
@@ -175,6 +175,7 @@ class LiveSession:
         import redis  # noqa: PLC0415 - heavy, and used only here
 
         from reveal_analyzer.configuration.feed import FactsFeed  # noqa: PLC0415
+        from reveal_analyzer.gangs.local import LocalRanks  # noqa: PLC0415
         from reveal_analyzer.node import Announced, NodeAnalyzer  # noqa: PLC0415
         from reveal_analyzer.stream.reader import StreamReader  # noqa: PLC0415
 
@@ -184,6 +185,7 @@ class LiveSession:
         node = self.plan.node
         announced = Announced(partial(reader.subjects, node), partial(reader.shares, node))
         analyzer = NodeAnalyzer(node, settings, announced=announced)
+        self._ranks = LocalRanks()
         if self.plan.baseline is not None:
             start_from(self.plan.baseline, analyzer)
         return reader, analyzer, client, FactsFeed(client, self.plan.profile)
@@ -281,7 +283,8 @@ class LiveSession:
     def _judge(self, slice_: Received, analyzer: NodeAnalyzer) -> list[FindingUpdate]:
         """Judge a slice; one that fails is skipped, with one warning for each reason."""
         try:
-            return analyzer.analyze(slice_.message, slice_.table)
+            updates = analyzer.analyze(slice_.message, slice_.table)
+            return [*updates, *self._ranks.add(analyzer.ranks.pop_ended())]
         except Exception as error:  # a defect: the slices after it can still be judged
             self._warn_once(f"a slice could not be judged ({type(error).__name__}: {error})")
             return []

@@ -38,10 +38,11 @@ def replay(
 
     A node learns its ``baseline`` first; ``on_second`` is called after each second.
     """
-    from reveal_analyzer.node import Announced, NodeAnalyzer  # noqa: PLC0415 - heavy
+    from reveal_analyzer.gangs.local import LocalRanks  # noqa: PLC0415 - heavy
+    from reveal_analyzer.node import Announced, NodeAnalyzer  # noqa: PLC0415
     from reveal_analyzer.selection.applied import NO_SELECTION  # noqa: PLC0415
 
-    result = Replay()
+    result, ranks = Replay(), LocalRanks()
     for message, table in slices:
         analyzer = result.analyzers.get(message.node)
         if analyzer is None:
@@ -54,12 +55,14 @@ def replay(
             result.analyzers[message.node] = analyzer
             for earlier in baseline(message.node) if baseline else ():
                 analyzer.analyze(*earlier, silent=True)
-        result.finding_log.update(analyzer.analyze(message, table))
+        updates = analyzer.analyze(message, table)
+        result.finding_log.update([*updates, *ranks.add(analyzer.ranks.pop_ended())])
         result.count(message, table)
         if on_second is not None:
             on_second(analyzer, message)
     for analyzer in result.analyzers.values():
         result.finding_log.update(analyzer.finish())
+    result.finding_log.update(ranks.finish())
     return result
 
 

@@ -53,6 +53,12 @@ class FindingChange(StrEnum):
 class FindingScope(StrEnum):
     NODE = "Node"
     CROSS_NODE = "CrossNode"
+    JOB = "Job"  # a rank of a job delays the others
+
+    @property
+    def is_across_nodes(self) -> bool:
+        """Whether the analyzer that compares the nodes finds it."""
+        return self is not FindingScope.NODE
 
 
 class FindingKind(StrEnum):
@@ -199,6 +205,30 @@ class JobLoss:
 
 
 @dataclass(frozen=True, slots=True)
+class DelayedJob:
+    """A job whose ranks wait for one of them, and by how many percent longer that takes.
+
+    ``low`` and ``high`` are the range of the windows that were measured.
+    """
+
+    name: str
+    ranks: int
+    slowdown_percent: float
+    low_percent: float
+    high_percent: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the row without floats: percents are decimal strings."""
+        return {
+            "name": self.name,
+            "ranks": self.ranks,
+            "slowdownPercent": f"{self.slowdown_percent:.1f}",
+            "lowPercent": f"{self.low_percent:.1f}",
+            "highPercent": f"{self.high_percent:.1f}",
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class EvidenceRef:
     """Where the samples of a finding are kept: the kind of store, and their name there."""
 
@@ -213,7 +243,8 @@ class Finding:
     ``pods`` and ``subjects`` cause it, the one that explains most first; their shares are of
     ``share_metric``.  ``victims`` suffer from it (``namespace/name`` of a pod), where a known cause
     says how to recognize them.  ``lost_time`` is what jobs lost by the cause, most first, on a node
-    with the lost-time ledger.  ``resolution`` says why a resolved finding ended.  ``evidence_ref``
+    with the lost-time ledger.  ``delayed_job`` is the job that waits for the first pod or subject,
+    if the scope is ``Job``.  ``resolution`` says why a resolved finding ended.  ``evidence_ref``
     names the samples that are kept of it.
     """
 
@@ -244,6 +275,7 @@ class Finding:
     share_metric: str = ""
     lost_time: tuple[JobLoss, ...] = ()
     evidence_ref: EvidenceRef | None = None
+    delayed_job: DelayedJob | None = None
 
     @property
     def foremost(self) -> Pod | Subject | None:
@@ -289,6 +321,8 @@ class Finding:
             row["shareMetric"] = self.share_metric
         if self.lost_time:
             row["lostTime"] = [loss.to_dict() for loss in self.lost_time]
+        if self.delayed_job is not None:
+            row["delayedJob"] = self.delayed_job.to_dict()
         if self.evidence_ref is not None:
             row["evidenceRef"] = _camel(self.evidence_ref)
         return row

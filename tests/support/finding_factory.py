@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from reveal_contract.finding import (
     Confidence,
+    DelayedJob,
     Evidence,
     EvidenceRef,
     Finding,
@@ -280,6 +281,7 @@ def finding_with_all_fields(now_ns: int) -> Finding:
         resolution=Resolution.ENDED,
         peers=Peers(9, "0", "4294967296"),
         evidence_ref=EvidenceRef("Redis", found.id),
+        delayed_job=DelayedJob("ml/Job/train", 8, 12.0, 9.5, 14.0),
     )
 
 

@@ -31,7 +31,7 @@ _LONG_LEASE = replace(QUICK, lease=60.0)
 class NodeStub:
     """An analysis that remembers what it got, and has a finding open from slice 3 on."""
 
-    minutes = None  # without a fleet nobody reads it
+    minutes = ranks = None  # without a fleet nobody reads them
     learning = False
 
     def __init__(self, node: str) -> None:

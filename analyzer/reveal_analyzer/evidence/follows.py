@@ -14,7 +14,6 @@ from reveal_contract.finding import (
     Finding,
     FindingChange,
     FindingKind,
-    FindingScope,
     FindingUpdate,
     State,
 )
@@ -156,7 +155,7 @@ class Follows:
 
 def is_cross_node(finding: Finding) -> bool:
     """Return whether a finding is that of the analyzer that compares the nodes."""
-    return finding.scope is FindingScope.CROSS_NODE
+    return finding.scope.is_across_nodes
 
 
 def _is_of(finding: Finding, node: str) -> bool:

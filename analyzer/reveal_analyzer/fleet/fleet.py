@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import redis
@@ -12,6 +13,9 @@ from reveal_analyzer.fleet.leader import Leader, LeaseTiming
 from reveal_analyzer.fleet.minute import MinuteData
 from reveal_analyzer.fleet.publisher import SummaryPublisher
 from reveal_analyzer.fleet.rounds import ComparisonRounds, RoundTiming
+from reveal_analyzer.gangs.comparison import RankComparison
+from reveal_analyzer.gangs.exchange import RankExchange
+from reveal_analyzer.gangs.rank import Rank
 from reveal_analyzer.stream.redis_connection import OUTAGE
 from reveal_contract.facts import Facts
 from reveal_contract.finding import FindingUpdate
@@ -41,6 +45,9 @@ class Fleet:
         self._publisher = SummaryPublisher(self._exchange)
         self._leader = Leader(client, profile, owner, self._timing.lease)
         self._rounds: ComparisonRounds | None = None
+        self._rank_exchange = RankExchange(client, profile)
+        self._ranks: dict[str, Sequence[Rank]] = {}
+        self._comparison: RankComparison | None = None
         self._due = 0.0
 
     @property
@@ -51,7 +58,8 @@ class Fleet:
     @property
     def open(self) -> frozenset[str]:
         """The ids of the open findings across nodes; none if another analyzer leads."""
-        return self._rounds.open if self._rounds is not None and self.leads else frozenset()
+        parts = (self._rounds, self._comparison) if self.leads else ()
+        return frozenset().union(*(part.open for part in parts if part is not None))
 
     def due(self, now: float) -> bool:
         """Return whether ``advance`` should be called."""
@@ -64,16 +72,23 @@ class Fleet:
     def drop(self, node: str) -> None:
         """Forget a node that this analyzer no longer owns."""
         self._publisher.drop(node)
+        self._ranks.pop(node, None)
 
     def submit(self, node: str, minute: MinuteData) -> None:
         """Queue a minute that ended on one of the analyzer's nodes."""
         self._publisher.submit(node, minute)
+
+    def submit_ranks(self, node: str, ranks: Sequence[Rank]) -> None:
+        """Queue the ranks of a window that ended on one of the analyzer's nodes."""
+        self._ranks[node] = ranks
 
     def advance(self, now: float) -> list[FindingUpdate]:
         """Publish queued minutes and, as the leader, compare; ``now`` is monotonic, in s."""
         self._due = now + self._timing.step
         try:
             self._publisher.publish()
+            ranks, self._ranks = self._ranks, {}
+            self._rank_exchange.put(ranks)
             return self._compare(now)
         except OUTAGE as error:  # the reader of the slices logs the outage
             log.debug("nodes are not compared: %s", error)
@@ -86,17 +101,19 @@ class Fleet:
     def close(self) -> None:
         """Let another analyzer lead at once; has no effect while Redis is unavailable."""
         try:
-            if self._rounds is not None and self.leads:
-                self._rounds.save()
+            for part in (self._rounds, self._comparison):
+                if part is not None and self.leads:
+                    part.save()
             self._leader.release()
         except OUTAGE as error:
             log.debug("the lease was not released and will expire: %s", error)
 
     def _compare(self, now: float) -> list[FindingUpdate]:
         if not self._leader.renew():
-            self._rounds = None
+            self._rounds = self._comparison = None
             return []
-        if self._rounds is None:
+        if self._rounds is None or self._comparison is None:
             log.info("this analyzer compares the nodes")
             self._rounds = ComparisonRounds(self._exchange, now, self._timing.rounds)
-        return self._rounds.advance(now)
+            self._comparison = RankComparison(self._rank_exchange)
+        return [*self._comparison.advance(now), *self._rounds.advance(now)]

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from statistics import fmean
 
+from reveal_analyzer.subjects.job_name import has_process_id, job_name
 from reveal_contract.subjects import Identity, SubjectKind
 
 USAGE = "cpu.subject.usage"
 _LEAST_USAGE = 5e7  # ns of CPU per second: a twentieth of a CPU
 LEAST_SHARE = 0.1  # of the CPU time of all subjects of the node
-_PID = re.compile(r"\[\d+\]\Z")
 _MOST_MEMBERS = 10
 _GROUP = "ProcessGroup"
 
@@ -110,18 +109,9 @@ def is_work(name: str, workload: Iterable[str]) -> bool:
     )
 
 
-def job_name(instance: str, identity: Identity | None, node: str) -> str:
-    """Return the controller of a pod, or the subject without the parts that nodes vary."""
-    if identity is None or not identity.namespace:
-        return _PID.sub("", instance)
-    if identity.owner.startswith("Node/"):  # the name of a static pod ends with its node
-        return f"{identity.namespace}/{identity.name.removesuffix(f'-{node}')}"
-    return f"{identity.namespace}/{identity.owner or identity.name}"
-
-
 def _member(instance: str, identity: Identity | None) -> JobMember:
     if identity is None:
-        kind = _GROUP if _PID.search(instance) else "Cgroup"
+        kind = _GROUP if has_process_id(instance) else "Cgroup"
         return JobMember(kind, "", instance)
     name = identity.name if identity.namespace else instance
     return JobMember(identity.kind.value, identity.namespace, name, identity.uid)

@@ -38,6 +38,11 @@ REASONS = {
 _PAIR_OF = {ledger.WAIT_OTHERS: ledger.LOST_CPU, ledger.IO_OTHERS: ledger.LOST_DISK}
 
 
+def reason_of(part: str) -> str:
+    """Return why a part of the time is lost, in words; the part itself where it is not known."""
+    return _REASONS.get(part, part)
+
+
 @dataclass(frozen=True)
 class Loss:
     """One part of the lost time; without ``culprit`` it is a limit, or nobody with a name."""
@@ -49,7 +54,7 @@ class Loss:
     @property
     def reason(self) -> str:
         """Return the reason in words, such as "waiting for a CPU"."""
-        return _REASONS[self.part]
+        return reason_of(self.part)
 
     @property
     def word(self) -> str:

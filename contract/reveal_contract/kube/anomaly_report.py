@@ -181,7 +181,7 @@ class Report:
     @property
     def cross_node(self) -> bool:
         """Whether it was found by comparing nodes."""
-        return self.identity.scope is FindingScope.CROSS_NODE
+        return self.identity.scope.is_across_nodes
 
     @property
     def age_ns(self) -> int:

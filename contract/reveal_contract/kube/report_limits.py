@@ -51,6 +51,7 @@ _TEXTS: dict[str | None, int] = {
     "notes": 256,
     "impact.subject": 317,
     "lostTime.subject": 317,
+    "delayedJob.name": 317,
     None: 128,
 }
 _UNLIMITED = ("id", "node_name")  # they identify the finding: its spec never changes

@@ -8,6 +8,7 @@ from typing import Any
 
 from reveal_contract.finding import (
     Confidence,
+    DelayedJob,
     Evidence,
     EvidenceRef,
     Finding,
@@ -33,7 +34,7 @@ _KNOWN = {
     "state", "severity", "subsystem", "subsystems", "lastSeenTime", "resolvedTime",
     "resolution", "claim", "hypothesis", "methods", "evidence", "pods", "subjects", "victims",
     "peers", "impact", "scorePercent", "confidencePercent", "notes", "cause", "agree", "podNames",
-    "shareMetric", "lostTime", "evidenceRef", "windows", "profileGeneration",
+    "shareMetric", "lostTime", "delayedJob", "evidenceRef", "windows", "profileGeneration",
 }  # fmt: skip
 
 Row = Mapping[str, Any]
@@ -117,7 +118,7 @@ def _with_status(name: str, identity: ReportIdentity, status: Row) -> Report:
 
 def _finding(identity: ReportIdentity, status: Row) -> Finding:
     hypothesis, peers, impact = (status.get(key) for key in ("hypothesis", "peers", "impact"))
-    ref = status.get("evidenceRef")
+    ref, delayed = status.get("evidenceRef"), status.get("delayedJob")
     resolved = status.get("resolvedTime")
     last_time = status.get("lastSeenTime")
     return Finding(
@@ -148,6 +149,7 @@ def _finding(identity: ReportIdentity, status: Row) -> Finding:
         share_metric=status.get("shareMetric", ""),
         lost_time=tuple(map(_job_loss, status.get("lostTime", ()))),
         evidence_ref=EvidenceRef(ref["store"], ref["name"]) if ref else None,
+        delayed_job=_delayed_job(delayed) if delayed else None,
     )
 
 
@@ -204,6 +206,17 @@ def _peers(row: Row) -> Peers:
 
 def _job_loss(row: Row) -> JobLoss:
     return JobLoss(row["subject"], float(row["lostPercent"]), row.get("windowSeconds", 0))
+
+
+def _delayed_job(row: Row) -> DelayedJob:
+    slowdown = row["slowdownPercent"]
+    return DelayedJob(
+        row["name"],
+        row.get("ranks", 0),
+        float(slowdown),
+        float(row.get("lowPercent", slowdown)),
+        float(row.get("highPercent", slowdown)),
+    )
 
 
 def _impact(row: Row) -> Impact:

@@ -1,0 +1,136 @@
+"""Findings of ranks that delay their jobs: pure."""
+
+from __future__ import annotations
+
+from reveal_analyzer.formatting import decimal
+from reveal_analyzer.gangs.cases import GangCase
+from reveal_analyzer.gangs.rank import WINDOW_S, LostPart, Rank
+from reveal_analyzer.ledger.lost_time import reason_of
+from reveal_contract import ledger
+from reveal_contract.finding import (
+    Confidence,
+    DelayedJob,
+    Evidence,
+    Finding,
+    FindingScope,
+    Hypothesis,
+    JobLoss,
+    Pod,
+    Resolution,
+    State,
+    Subject,
+    finding_id,
+)
+from reveal_contract.metric import Subsystem
+from reveal_contract.severity import of_slowdown
+from reveal_contract.time_units import NS_PER_SECOND
+
+HYPOTHESIS = "StragglingRank"
+_UNOBSERVED = "the job is no longer read; whether it is still delayed is unknown"
+_SUBSYSTEMS = {ledger.IO_OTHERS: Subsystem.STORAGE, ledger.MEMORY: Subsystem.MEMORY}
+_LEAST_NAMED = 0.02  # share of the wanted time
+_MOST_EVIDENCE, _MOST_REASONS = 5, 3
+_REMEDY = (
+    "Look at what {rank} loses on {node}, or move it. The other ranks are as fast as it is, so that"
+    " work on them changes nothing."
+)
+
+
+def finding(case: GangCase, *, resolved: bool = False) -> Finding:
+    """Return the finding of a case."""
+    rank, begin_ns, end_ns = case.straggler.rank, _ns(case.first), _ns(case.last + 1)
+    pods, subjects = _named(rank)
+    percent = case.percent
+    confidence = _confidence(case)
+    subsystem = subsystem_of(case)
+    return Finding(
+        id=identity(case),
+        node_name=rank.node,
+        scope=FindingScope.JOB,
+        subsystem=subsystem,
+        subsystems=(subsystem,),
+        severity=of_slowdown(percent),
+        state=State.RESOLVED if resolved else State.OPEN,
+        first_observed_ns=begin_ns,
+        last_observed_ns=end_ns,
+        resolved_ns=end_ns if resolved else None,
+        claim=_claim(case),
+        hypothesis=Hypothesis(
+            HYPOTHESIS, confidence, _REMEDY.format(rank=rank.subject, node=rank.node)
+        ),
+        evidence=tuple(_evidence(rank, part) for part in case.straggler.lost[:_MOST_EVIDENCE]),
+        pods=pods,
+        subjects=subjects,
+        delayed_job=DelayedJob(
+            case.job, case.straggler.count, percent, min(case.percents), max(case.percents)
+        ),
+        lost_time=(JobLoss(rank.subject, _lost_percent(percent), _seconds(case)),),
+        score_percent=round(100 * percent / (percent + 3.0)),
+        confidence_percent=confidence,
+        resolution=_resolution(case) if resolved else Resolution.NONE,
+        notes=(_UNOBSERVED,) if case.is_unobserved else (),
+    )
+
+
+def identity(case: GangCase) -> str:
+    """Return the id of a case's finding: the same while it lasts, whichever analyzer leads."""
+    job, node, subject = case.key
+    seed = f"{node}\0{HYPOTHESIS}\0{job}\0{subject}"
+    return finding_id(seed, Subsystem.CPU, _ns(case.first))
+
+
+def subsystem_of(case: GangCase) -> Subsystem:
+    """Return the subsystem of what the rank lost most to."""
+    first = next(iter(case.straggler.lost), None)
+    return _SUBSYSTEMS.get(first.part, Subsystem.CPU) if first else Subsystem.CPU
+
+
+def _claim(case: GangCase) -> str:
+    """Return ``X on n1 delays job by 12 % (8 ranks): 30 % of its time waiting for …``."""
+    rank, lost = case.straggler.rank, case.straggler.lost
+    large = [part for part in lost if part.share >= _LEAST_NAMED] or lost[:1]
+    reasons = ", ".join(_lost_text(part) for part in large[:_MOST_REASONS])
+    head = f"{rank.subject} on {rank.node} delays {case.job} by {case.percent:.0f} %"
+    return f"{head} ({case.straggler.count} ranks): {reasons}"
+
+
+def _lost_text(part: LostPart) -> str:
+    by = f" that {part.culprit} took" if part.culprit else ""
+    return f"{100 * part.share:.0f} % of its time {reason_of(part.part)}{by}"
+
+
+def _evidence(rank: Rank, part: LostPart) -> Evidence:
+    return Evidence(
+        metric=part.part, feature="lost share", instance=rank.subject,
+        value=decimal(round(part.share, 4)), baseline="", unit="share", direction="up",
+    )  # fmt: skip
+
+
+def _named(rank: Rank) -> tuple[tuple[Pod, ...], tuple[Subject, ...]]:
+    """Return the rank as a pod, or as another subject; it is the one that is waited for."""
+    share = round(100 * min(1.0, rank.lost_share))
+    if rank.namespace:
+        pod = Pod(rank.namespace, rank.name, rank.uid, "", share, share, Confidence.MEASURED)
+        return (pod,), ()
+    return (), (Subject(rank.kind, rank.name, share, share, Confidence.MEASURED),)
+
+
+def _confidence(case: GangCase) -> int:
+    """Return percent: it grows with the windows that agree."""
+    return round(100 * len(case.percents) / (len(case.percents) + 1))
+
+
+def _resolution(case: GangCase) -> Resolution:
+    return Resolution.UNOBSERVED if case.is_unobserved else Resolution.ENDED
+
+
+def _lost_percent(slowdown: float) -> float:
+    return 100 * slowdown / (100 + slowdown)
+
+
+def _seconds(case: GangCase) -> int:
+    return len(case.percents) * WINDOW_S
+
+
+def _ns(window: int) -> int:
+    return window * WINDOW_S * NS_PER_SECOND

@@ -1,0 +1,73 @@
+"""Records the windows of the busy subjects of one node, from its ledger and its step times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from reveal_analyzer.gangs.rank import MOST_RANKS, WINDOW_S, LostPart, Rank
+from reveal_analyzer.heartbeat.tracker import StepTime
+from reveal_analyzer.ledger.accounts import Accounts
+from reveal_analyzer.ledger.lost_time import LostTime, lost_time
+from reveal_analyzer.ledger.totals import LedgerTotals
+from reveal_analyzer.subjects.history import SubjectHistory
+from reveal_analyzer.subjects.job_name import has_process_id, job_name
+from reveal_contract import ledger
+from reveal_contract.subjects import SubjectKind
+from reveal_contract.time_units import NS_PER_SECOND
+
+_LEAST_DESIRED = 0.1  # CPUs: a rank that wants less does no work of its own
+_LEAST_SECONDS = WINDOW_S // 2  # of a window: fewer do not show it
+
+
+class RankRecorder:
+    """Records one node; ``history`` knows the names of its subjects."""
+
+    def __init__(self, node: str, history: SubjectHistory) -> None:
+        self._node, self._history = node, history
+        self._window = 0
+        self._totals = LedgerTotals()
+        self._ended: list[Rank] = []
+
+    def push(self, start_ns: int, accounts: Accounts, steps: Mapping[str, StepTime]) -> None:
+        """Add a second; the first one of a window ends the one before."""
+        window = start_ns // (WINDOW_S * NS_PER_SECOND)
+        if window != self._window:
+            self._ended = list(self._ranks(steps))
+            self._window, self._totals = window, LedgerTotals()
+        self._totals.add(accounts)
+
+    def pop_ended(self) -> list[Rank]:
+        """Return the ranks of the window that ended, once."""
+        ended, self._ended = self._ended, []
+        return ended
+
+    def _ranks(self, steps: Mapping[str, StepTime]) -> Iterator[Rank]:
+        totals = self._totals.totals()
+        if totals.seconds < _LEAST_SECONDS:
+            return
+        busy = [each for each in lost_time(totals) if each.desired >= _LEAST_DESIRED]
+        for each in busy[:MOST_RANKS]:
+            if each.subject not in ledger.NAMELESS:
+                yield from self._rank(each, steps.get(each.subject))
+
+    def _rank(self, lost: LostTime, step: StepTime | None) -> Iterator[Rank]:
+        end_ns = (self._window + 1) * WINDOW_S * NS_PER_SECOND
+        directory = self._history.directory()
+        identity = directory.identity(directory.key(lost.subject, end_ns))
+        if identity is not None and identity.kind is SubjectKind.CONTAINER and identity.namespace:
+            return  # it is counted with its pod
+        kind = "ProcessGroup" if has_process_id(lost.subject) else "Cgroup"
+        name = lost.subject
+        if identity is not None:
+            kind, name = identity.kind.value, identity.name if identity.namespace else name
+        yield Rank(
+            job_name(lost.subject, identity, self._node), self._node, self._window, kind,
+            identity.namespace if identity else "", name, identity.uid if identity else "",
+            lost.desired, step.period if step else 0.0, _slower(step),
+            tuple(LostPart(loss.part, loss.share, loss.culprit) for loss in lost.losses),
+        )  # fmt: skip
+
+
+def _slower(step: StepTime | None) -> float:
+    """Return by how many percent steps are longer, over the shortest window that is read."""
+    return step.readings[0].percent if step is not None and step.readings else 0.0

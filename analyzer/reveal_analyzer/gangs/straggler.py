@@ -1,0 +1,104 @@
+"""Which rank delays its job: pure.
+
+In a synchronous job all ranks have the same step time, and each waits for the last one.  A rank
+that waits *sleeps*; the one that the others wait for does not.  So the straggler is the rank that
+wanted a CPU for most of the time.  All ranks lose what it lost of that time, as without the loss it
+would wait like the others.  What is more than the others wait is no loss of the job, so the smaller
+of both counts:
+
+    delay = min(share that it lost beyond the others, share that the others wait beyond it)
+
+A rank that has more work by its role wants more and loses nothing: it delays nobody by this
+rule.  Where the steps became longer than those that were learned, a rank that alone lost time is
+the straggler, too, whatever its role.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from reveal_analyzer.gangs.rank import LostPart, Rank
+
+LEAST_PERCENT = 3.0
+_SAME_STEP = 0.03  # of the step time: ranks with a common rhythm
+_LEAST_RHYTHMS = 0.5  # of the ranks have a known step time
+_ALONE = 0.6  # of what all ranks lost together
+_LARGEST = 0.95  # share: a rank that lost more has stopped
+
+NO_RHYTHM = "its ranks have no common rhythm that can be read"
+NO_WAITING = "its ranks do not sleep while they wait"
+
+
+@dataclass(frozen=True, slots=True)
+class Straggler:
+    """A job of ``count`` ranks is ``percent`` slower because of one of them.
+
+    ``lost`` are the parts of the rank's lost time, the largest first.
+    """
+
+    rank: Rank
+    percent: float
+    count: int
+    lost: tuple[LostPart, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A job in one window; ``unknown`` says why nothing can be said of it, "" if something can."""
+
+    straggler: Straggler | None = None
+    unknown: str = ""
+
+
+def judge(ranks: Sequence[Rank]) -> Judgement:
+    """Return whether one of at least two ranks of a job delays the others in a window."""
+    if not _is_synchronous(ranks):
+        return Judgement(unknown=NO_RHYTHM)
+    for share, rank in (_by_waiting(ranks), _by_change(ranks)):
+        percent = slowdown(share)
+        if percent >= LEAST_PERCENT:
+            lost = tuple(sorted(rank.lost, key=lambda part: -part.share))
+            return Judgement(Straggler(rank, percent, len(ranks), lost))
+    return Judgement(unknown="" if _some_wait(ranks) else NO_WAITING)
+
+
+def slowdown(share: float) -> float:
+    """Return by how many percent a job takes longer that loses a share of its time."""
+    bounded = min(max(share, 0.0), _LARGEST)
+    return 100 * bounded / (1 - bounded)
+
+
+def _is_synchronous(ranks: Sequence[Rank]) -> bool:
+    """Return whether enough ranks have a known step time, and nearly all of these the same."""
+    steps = sorted(rank.step_s for rank in ranks if rank.step_s > 0)
+    if len(steps) < max(2, _LEAST_RHYTHMS * len(ranks)):
+        return False
+    middle = steps[len(steps) // 2]
+    return sum(abs(step - middle) > _SAME_STEP * middle for step in steps) <= len(steps) // 4
+
+
+def _by_waiting(ranks: Sequence[Rank]) -> tuple[float, Rank]:
+    """Return the rank that waits least, and the share of its time by which it delays others."""
+    last = max(ranks, key=lambda rank: rank.desired)
+    others = [rank for rank in ranks if rank is not last]
+    lost = last.lost_share - median(rank.lost_share for rank in others)
+    waits = 1 - median(rank.desired for rank in others) / last.desired if last.desired else 0.0
+    return min(lost, waits), last
+
+
+def _by_change(ranks: Sequence[Rank]) -> tuple[float, Rank]:
+    """Return the rank that lost nearly all of what all lost, if the steps became longer."""
+    times = [rank.lost_share * rank.desired for rank in ranks]
+    first = max(range(len(ranks)), key=times.__getitem__)
+    slower = median(rank.slower_percent for rank in ranks if rank.step_s > 0) / 100
+    if times[first] < _ALONE * sum(times) or slower <= 0:
+        return 0.0, ranks[first]
+    return min(ranks[first].lost_share, slower / (1 + slower)), ranks[first]
+
+
+def _some_wait(ranks: Sequence[Rank]) -> bool:
+    """Return whether ranks differ in how long they sleep, as they do where one is waited for."""
+    desired = [rank.desired for rank in ranks]
+    return min(desired) < (1 - LEAST_PERCENT / 100) * max(desired)

@@ -1,0 +1,47 @@
+"""The windows of a node's subjects, from its ledger."""
+
+from __future__ import annotations
+
+import pytest
+
+from reveal_analyzer.gangs.rank import WINDOW_S, Rank
+from reveal_analyzer.gangs.recorder import RankRecorder
+from reveal_analyzer.heartbeat.reference import WindowReading
+from reveal_analyzer.heartbeat.tracker import StepTime
+from reveal_analyzer.subjects.history import SubjectHistory
+from reveal_contract import ledger
+from reveal_contract.subjects import Identity, SubjectKind
+from support.evidence_samples import FIRST_NS
+from support.ledger_node import Times, accounts_of
+
+POD = "/kubepods/pod1"
+IDENTITY = Identity(POD, SubjectKind.POD, "u1", "ml", "train-0", owner="StatefulSet/train")
+TIMES = {POD: Times(run=0.5, cpu={"/hog.service": 0.5}), "/hog.service": Times(run=1.0),
+         "/idle.service": Times(run=0.01)}  # fmt: skip
+STEP = StepTime(0.25, 0.2, "c", 1.0, (WindowReading(10, 25.0, 1.0, 3.0),))
+
+
+def recorded(seconds: int, start: int = 0) -> list[Rank]:
+    recorder = RankRecorder("n1", SubjectHistory(lambda: [IDENTITY]))
+    accounts = accounts_of(TIMES)
+    for second in range(start, start + seconds):
+        recorder.push(FIRST_NS + second * 10**9, accounts, {POD: STEP})
+    return recorder.pop_ended()
+
+
+def test_a_window_has_what_each_busy_subject_desired_and_lost() -> None:
+    ranks = {rank.name: rank for rank in recorded(WINDOW_S + 1)}
+    assert ranks.keys() == {"train-0", "/hog.service"}
+    pod = ranks["train-0"]
+    assert (pod.job, pod.node, pod.uid) == ("ml/StatefulSet/train", "n1", "u1")
+    assert (pod.step_s, pod.slower_percent) == (0.25, 25.0)
+    assert pod.desired == pytest.approx(1.0, rel=0.01)
+    [lost] = pod.lost
+    assert (lost.part, lost.culprit) == (ledger.WAIT_OTHERS, "/hog.service")
+    assert lost.share == pytest.approx(0.5, rel=0.01)
+    assert ranks["/hog.service"].step_s == 0.0
+
+
+def test_a_window_is_returned_once_and_only_if_half_of_it_was_read() -> None:
+    assert recorded(WINDOW_S) == []
+    assert recorded(5, start=6) == []

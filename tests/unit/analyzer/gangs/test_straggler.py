@@ -1,0 +1,92 @@
+"""Which rank delays its job."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reveal_analyzer.gangs.straggler import NO_RHYTHM, NO_WAITING, judge, slowdown
+from support.ranks import rank, slow, waiting
+
+
+@pytest.mark.parametrize("count", [1, 2, 7])
+def test_the_rank_that_waits_least_and_lost_time_delays_the_others(count: int) -> None:
+    straggler = judge([slow(0), *waiting(count)]).straggler
+    assert straggler is not None
+    assert (straggler.rank.name, straggler.count) == ("train-0", count + 1)
+    assert straggler.percent == pytest.approx(100 * 0.3 / 0.7)
+
+
+def test_what_is_more_than_the_others_wait_is_no_loss_of_the_job() -> None:
+    straggler = judge([slow(0, 0.3), *waiting(3, 0.9)]).straggler
+    assert straggler is not None
+    assert straggler.percent == pytest.approx(100 * 0.1 / 0.9)
+
+
+def test_what_all_ranks_lose_delays_nobody() -> None:
+    assert judge([slow(number) for number in range(4)]).straggler is None
+    assert (
+        judge([slow(0, 0.3), *(slow(n, 0.29, desired=0.6) for n in range(1, 4))]).straggler is None
+    )
+
+
+def test_a_rank_with_more_work_by_its_role_delays_nobody() -> None:
+    judgement = judge([rank(0), *waiting(3)])
+    assert (judgement.straggler, judgement.unknown) == (None, "")
+
+
+def test_a_rank_with_slack_may_lose_time() -> None:
+    """It would wait otherwise: as a stage of a pipeline that is not the slowest one."""
+    assert judge([rank(0), slow(1, 0.2, desired=0.7), rank(2, desired=0.6)]).straggler is None
+
+
+def test_where_steps_became_longer_the_only_rank_that_lost_time_is_the_straggler() -> None:
+    """A parameter server wants less than its workers, and all wait for it."""
+    server = slow(0, 0.5, desired=0.4)
+    workers = [rank(number, desired=0.7, slower_percent=25.0) for number in range(1, 4)]
+    straggler = judge([server, *workers]).straggler
+    assert straggler is not None
+    assert straggler.rank is server
+    assert straggler.percent == pytest.approx(25.0)
+    assert judge([server, *(rank(n, desired=0.7) for n in range(1, 4))]).straggler is None
+
+
+def test_ranks_without_a_common_rhythm_are_not_judged() -> None:
+    """Replicas of a server have loads of their own."""
+    steps = (0.5, 0.7, 0.9)
+    own = [
+        slow(0, step_s=0.0),
+        *(rank(n, desired=0.5, step_s=step) for n, step in enumerate(steps)),
+    ]
+    assert judge(own).unknown == NO_RHYTHM
+    assert judge([slow(0, step_s=0.0), *waiting(3, step_s=0.0)]).unknown == NO_RHYTHM
+
+
+def test_an_unreadable_rhythm_does_not_hide_the_others() -> None:
+    assert judge([slow(0, step_s=0.0), *waiting(3)]).straggler is not None
+    assert judge([slow(0, step_s=1.0), *waiting(3)]).straggler is not None
+
+
+def test_ranks_that_run_while_they_wait_cannot_be_compared() -> None:
+    assert judge([slow(0), *waiting(3, desired=1.0)]).unknown == NO_WAITING
+
+
+@given(
+    st.lists(
+        st.builds(
+            slow,
+            st.integers(0, 9),
+            st.floats(0, 1),
+            desired=st.floats(0, 64),
+            step_s=st.sampled_from([0.0, 0.5, 0.51, 2.0]),
+            slower_percent=st.floats(-50, 500),
+        ),
+        min_size=2,
+        max_size=9,
+    )
+)
+def test_a_job_is_never_slower_than_its_straggler(ranks: list) -> None:  # type: ignore[type-arg]
+    straggler = judge(ranks).straggler
+    if straggler is not None:
+        assert 3.0 <= straggler.percent <= slowdown(straggler.rank.lost_share) + 1e-9
