@@ -4,9 +4,12 @@ In a synchronous job all ranks have the same step time, and each waits for the l
 that waits *sleeps*; the one that the others wait for does not.  So the straggler is the rank that
 wanted a CPU for most of the time.  All ranks lose what it lost of that time, as without the loss it
 would wait like the others.  What is more than the others wait is no loss of the job, so the smaller
-of both counts:
+of both counts, in seconds a second of one thread:
 
-    delay = min(share that it lost beyond the others, share that the others wait beyond it)
+    delay = min(time that it lost beyond the others, time that the others sleep beyond it)
+
+A rank that wants several CPUs has as many threads that work side by side.  What a rank sleeps
+although all others wait for it, it sleeps by itself, with or without the loss.
 
 A rank that has more work by its role wants more and loses nothing: it delays nobody by this
 rule.  Where the steps became longer than those that were learned, a rank that alone lost time is
@@ -80,22 +83,32 @@ def _is_synchronous(ranks: Sequence[Rank]) -> bool:
 
 
 def _by_waiting(ranks: Sequence[Rank]) -> tuple[float, Rank]:
-    """Return the rank that waits least, and the share of its time by which it delays others."""
+    """Return the rank that waits least, and the share of its time by which it delays them."""
     last = max(ranks, key=lambda rank: rank.desired)
     others = [rank for rank in ranks if rank is not last]
-    lost = last.lost_share - median(rank.lost_share for rank in others)
-    waits = 1 - median(rank.desired for rank in others) / last.desired if last.desired else 0.0
-    return min(lost, waits), last
+    lost = _lost(last) - median(map(_lost, others))
+    waits = last.desired - median(rank.desired for rank in others)
+    return min(lost, waits) / _threads(last), last
 
 
 def _by_change(ranks: Sequence[Rank]) -> tuple[float, Rank]:
     """Return the rank that lost nearly all of what all lost, if the steps became longer."""
-    times = [rank.lost_share * rank.desired for rank in ranks]
+    times = list(map(_lost, ranks))
     first = max(range(len(ranks)), key=times.__getitem__)
     slower = median(rank.slower_percent for rank in ranks if rank.step_s > 0) / 100
     if times[first] < _ALONE * sum(times) or slower <= 0:
         return 0.0, ranks[first]
-    return min(ranks[first].lost_share, slower / (1 + slower)), ranks[first]
+    return min(times[first] / _threads(ranks[first]), slower / (1 + slower)), ranks[first]
+
+
+def _lost(rank: Rank) -> float:
+    """Return what a rank lost, in CPUs."""
+    return rank.lost_share * rank.desired
+
+
+def _threads(rank: Rank) -> float:
+    """Return how many threads of a rank work side by side."""
+    return max(1.0, rank.desired)
 
 
 def _some_wait(ranks: Sequence[Rank]) -> bool:

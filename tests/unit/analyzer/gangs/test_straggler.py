@@ -24,11 +24,24 @@ def test_what_is_more_than_the_others_wait_is_no_loss_of_the_job() -> None:
     assert straggler.percent == pytest.approx(100 * 0.1 / 0.9)
 
 
+def test_a_rank_that_also_sleeps_loses_a_smaller_part_of_each_step() -> None:
+    """Of 220 ms it runs for 30 and sleeps for 70, as it always does; without the loss 100 remain."""
+    sleeping = slow(0, 120 / 150, desired=150 / 220)
+    straggler = judge([sleeping, *waiting(3, 30 / 220)]).straggler
+    assert straggler is not None
+    assert straggler.percent == pytest.approx(120.0)
+
+
+def test_threads_side_by_side_lose_the_same_time() -> None:
+    straggler = judge([slow(0, 0.25, desired=4.0), *waiting(3, 3.0)]).straggler
+    assert straggler is not None
+    assert straggler.percent == pytest.approx(100 / 3)
+
+
 def test_what_all_ranks_lose_delays_nobody() -> None:
     assert judge([slow(number) for number in range(4)]).straggler is None
-    assert (
-        judge([slow(0, 0.3), *(slow(n, 0.29, desired=0.6) for n in range(1, 4))]).straggler is None
-    )
+    others = [slow(number, 0.49, desired=0.6) for number in range(1, 4)]
+    assert judge([slow(0, 0.3), *others]).straggler is None
 
 
 def test_a_rank_with_more_work_by_its_role_delays_nobody() -> None:

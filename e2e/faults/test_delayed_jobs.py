@@ -1,0 +1,116 @@
+"""A rank of a Job on three nodes that the other ranks wait for."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from support.api_server import Object, wait_for
+from support.cluster_release import Release, cause, now, summary
+from workloads import command
+
+pytestmark = pytest.mark.timeout(600)
+
+log = logging.getLogger(__name__)
+
+_RANKS = 3
+_STARTED_S = 45.0  # until the rhythm of the ranks is known
+_OPENS_S, _ENDS_S = 40.0, 60.0
+_QUOTA_US = 20_000  # of 100 ms
+_CPU = Path("/sys/fs/cgroup/cpu")
+
+
+@pytest.fixture
+def ranks(three_nodes: Release, jobs: str, tmp_path: Path) -> Iterator[list[Object]]:
+    """The pods of an indexed Job, one on each node; they know each other."""
+    tmp_path.chmod(0o755)
+    job = _job(three_nodes.cluster.image("reveal-workload"), jobs, tmp_path)
+    three_nodes.kube.create(job)
+
+    def pods() -> list[Object]:
+        found = three_nodes.kube.items("v1", "Pod", jobs, labels="job-name=train")
+        return [pod for pod in found if pod["status"]["phase"] == "Running"]
+
+    wait_for(lambda: len(pods()) == _RANKS, 90, "all ranks run")
+    time.sleep(_STARTED_S)
+    yield pods()
+    three_nodes.kube.delete(job)
+
+
+def test_the_rank_that_delays_its_job_is_reported(
+    three_nodes: Release, ranks: list[Object], jobs: str
+) -> None:
+    three_nodes.calm()
+    slow = next(pod for pod in ranks if pod["spec"]["nodeName"] == "node3")
+    since, began = now(), time.monotonic()
+
+    def delayed() -> Object | None:
+        found = [item for item in three_nodes.reports(since) if item["spec"]["scope"] == "Job"]
+        return found[0] if found else None
+
+    with throttled(slow):
+        wait_for(delayed, _OPENS_S, "a report of the job")
+        log.info("reported after %.0f s", time.monotonic() - began)
+        report = delayed()
+    assert report is not None
+    status = report["status"]
+    log.info("%s", summary(report))
+    assert (report["spec"]["nodeName"], cause(report)) == ("node3", "StragglingRank")
+    assert [pod["name"] for pod in status["pods"]] == [slow["metadata"]["name"]]
+    assert (status["delayedJob"]["name"], status["delayedJob"]["ranks"]) == (
+        f"{jobs}/Job/train", _RANKS,
+    )  # fmt: skip
+    wait_for(lambda: not three_nodes.open(), _ENDS_S, "nothing is open")
+    of_job = [item for item in three_nodes.reports(since) if item["spec"]["scope"] == "Job"]
+    assert len(of_job) == 1, list(map(summary, of_job))
+
+
+@contextmanager
+def throttled(pod: Object) -> Iterator[None]:
+    """A CPU quota for all containers of a pod, as an administrator sets it."""
+    if not _CPU.is_dir():
+        pytest.skip("the kernel's cpu controller is not mounted apart (cgroup v2)")
+    uid = pod["metadata"]["uid"]
+    [quota] = _CPU.glob(f"reveal-node*/kubepods/**/pod{uid}/cpu.cfs_quota_us")
+    quota.write_text(f"{_QUOTA_US}")
+    try:
+        yield
+    finally:
+        if quota.exists():
+            quota.write_text("-1")
+
+
+def _job(image: str, namespace: str, folder: Path) -> Object:
+    labels = {"app": "train"}
+    apart = {
+        "labelSelector": {"matchLabels": labels},
+        "topologyKey": "kubernetes.io/hostname",
+    }
+    container = {
+        "name": "main", "image": image,
+        "command": command("barrier", "/shared", str(_RANKS)),
+        "volumeMounts": [{"name": "shared", "mountPath": "/shared"}],
+    }  # fmt: skip
+    return {
+        "apiVersion": "batch/v1", "kind": "Job",
+        "metadata": {"name": "train", "namespace": namespace},
+        "spec": {
+            "completionMode": "Indexed", "completions": _RANKS, "parallelism": _RANKS,
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {
+                    "restartPolicy": "OnFailure", "terminationGracePeriodSeconds": 1,
+                    "affinity": {"podAntiAffinity": {
+                        "requiredDuringSchedulingIgnoredDuringExecution": [apart],
+                    }},
+                    "containers": [container],
+                    "volumes": [{"name": "shared", "hostPath": {"path": str(folder)}}],
+                },
+            },
+        },
+    }  # fmt: skip
