@@ -12,6 +12,7 @@ import yaml
 from reveal_contract import VERSION
 from reveal_contract.kube import names
 from support.helm_chart import CHART, NAMESPACE, VALUES, Helm, find_object, identity, kinds, pods
+from support.pod_probes import probe_actions, shell_probes
 
 CLUSTER_SCOPED = {
     "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", names.PROFILE_KIND,
@@ -159,6 +160,14 @@ def test_the_evaluation_redis_keeps_its_password_from_command_lines(helm: Helm) 
         "--redis-url=redis://reveal-evaluation-redis.reveal-system.svc:6379/0"
         in flags["containers"][0]["args"]
     )
+
+
+def test_no_probe_needs_a_shell(helm: Helm) -> None:
+    objects = helm.render("--set", "evaluationRedis.enabled=true")
+    for name in ("reveal-operator", "reveal-evaluation-redis"):
+        deployment = find_object(objects, "Deployment", name)
+        assert len(probe_actions(deployment)) >= 2
+        assert shell_probes(deployment) == []
 
 
 def test_extra_objects_are_templates(helm: Helm) -> None:

@@ -13,7 +13,8 @@ import pytest
 from reveal_contract.kube.names import RUN_FOLDER
 from reveal_contract.runtime.liveness import LivenessFiles
 from reveal_operator.manifests.daemonset import GRACE_SECONDS
-from reveal_operator.manifests.probes import OLDEST_SECONDS
+from reveal_operator.manifests.probes import OLDEST_MINUTES
+from support.pod_probes import probe_actions, shell_probes
 from support.profile_factory import built, container
 
 
@@ -38,9 +39,9 @@ def test_a_process_lives_from_its_first_beat_until_its_file_is_old(tmp_path: Pat
     LivenessFiles(tmp_path).beat()
     assert passes("startupProbe", tmp_path)
     assert passes("livenessProbe", tmp_path)
-    aged(tmp_path, OLDEST_SECONDS - 10)
+    aged(tmp_path, 60 * OLDEST_MINUTES - 10)
     assert passes("livenessProbe", tmp_path)
-    aged(tmp_path, OLDEST_SECONDS + 10)
+    aged(tmp_path, 60 * OLDEST_MINUTES + 10)
     assert not passes("livenessProbe", tmp_path)
 
 
@@ -54,6 +55,12 @@ def test_it_is_ready_once_it_delivered_and_stays_so(tmp_path: Path) -> None:
     assert passes("readinessProbe", tmp_path)
     LivenessFiles(tmp_path)  # the container restarts in the same pod
     assert not passes("readinessProbe", tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["DaemonSet", "Deployment"])
+def test_no_probe_needs_a_shell(kind: str) -> None:
+    assert len(probe_actions(built()[kind])) == 3
+    assert shell_probes(built()[kind]) == []
 
 
 @pytest.mark.parametrize("kind", ["DaemonSet", "Deployment"])
