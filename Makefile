@@ -10,7 +10,7 @@ RUN    := $(VENV)/.installed-all
 DEV    := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help scan demo native ledger sanitize fuzz test lint type imports tests assets images locks cluster cluster-down e2e e2e-v2 soak bench docs pictures chart goldens clean
+.PHONY: help scan demo native ledger sanitize fuzz test lint type imports tests assets images locks sbom audit cluster cluster-down e2e e2e-v2 soak bench docs pictures chart goldens clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -73,6 +73,12 @@ images: $(DEV) ## build the three container images on Debian packages, without a
 
 locks: $(DEV) ## pin what the images install, after a change of pyproject.toml (ARGS="--upgrade")
 	@$(BIN)/python images/lock.py $(ARGS)
+
+sbom: $(DEV) ## write an SBOM of each image and a table of licenses (ARGS="--output DIR")
+	@$(BIN)/python images/sbom.py $(ARGS)
+
+audit: $(DEV) ## check the locked packages for known vulnerabilities; passes where no advisories can be had
+	@$(BIN)/python images/audit.py $(ARGS)
 
 NODES ?= 3
 VM    ?= 0

@@ -25,7 +25,6 @@ from benchmark_report import Row, report
 from gangbench.gang_faults import FAULTS
 from gangbench.running_gang import RunningGang
 from host_cleanup import interruptible, log
-
 from reveal_analyzer.gangs.local import LocalRanks
 from reveal_analyzer.node import Announced, NodeAnalyzer
 from reveal_cli.recordings import Slices

@@ -15,7 +15,11 @@ from reveal_cli.faults.cgroups import Cgroup
 Fault = Callable[[RunningGang, int], AbstractContextManager[None]]
 _HOG = Cgroup("hog.service")
 _SPIN = "while True: sum(range(10000))"
-_HALF = "import time\nwhile True:\n e = time.time() + .05\n while time.time() < e: pass\n time.sleep(.05)"
+_HALF = """import time
+while True:
+    ends = time.time() + 0.05
+    while time.time() < ends: pass
+    time.sleep(0.05)"""
 
 
 @contextmanager

@@ -1,9 +1,9 @@
 """A rank of a job: ``python rank.py KIND RANK SIZE DIRECTORY WORK_MS SLEEP_MS``.
 
 Each step it computes for so much CPU time, sleeps as if a GPU worked, and exchanges 64 KiB with the
-other ranks over sockets in the directory: in a ring, with rank 0 as the server of all parameters, or
-as a stage of a pipeline.  It does not pace itself.  A line of its log is a step: when it ended (s
-since the epoch), and how long it took.
+other ranks over sockets in the directory: in a ring, with rank 0 as the server of all parameters,
+or as a stage of a pipeline.  It does not pace itself.  A line of its log is a step: when it ended
+(s since the epoch), and how long it took.
 """
 
 from __future__ import annotations

@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -70,7 +69,3 @@ def in_cgroup(
             Path(file).write_text(str(os.getpid()))
 
     return subprocess.Popen(command, stdout=stdout, preexec_fn=join)  # noqa: PLW1509 - no threads
-
-
-def seconds_from(begin_s: float) -> float:
-    return time.monotonic() - begin_s

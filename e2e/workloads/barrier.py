@@ -17,7 +17,11 @@ _PATIENCE_S = 60.0
 
 
 def main() -> None:
-    folder, size, rank = Path(sys.argv[1]), int(sys.argv[2]), int(os.environ["JOB_COMPLETION_INDEX"])
+    folder, size, rank = (
+        Path(sys.argv[1]),
+        int(sys.argv[2]),
+        int(os.environ["JOB_COMPLETION_INDEX"]),
+    )
     links = accepted(folder, size - 1) if rank == 0 else [connected(folder)]
     while True:
         ends = time.thread_time() + _WORK_S

@@ -25,7 +25,7 @@ def test_what_is_more_than_the_others_wait_is_no_loss_of_the_job() -> None:
 
 
 def test_a_rank_that_also_sleeps_loses_a_smaller_part_of_each_step() -> None:
-    """Of 220 ms it runs for 30 and sleeps for 70, as it always does; without the loss 100 remain."""
+    """Of 220 ms it runs for 30 and sleeps for 70 by itself; without the loss 100 remain."""
     sleeping = slow(0, 120 / 150, desired=150 / 220)
     straggler = judge([sleeping, *waiting(3, 30 / 220)]).straggler
     assert straggler is not None
