@@ -37,7 +37,8 @@ class Identity:
 
     ``uid`` identifies it: ``metadata.uid`` of a pod, the id of a container or job, the inode of any
     other cgroup.  The same instance with another uid is another subject.  ``containers`` are
-    ``name=id`` of a pod.  ``parent`` is the instance of the subject whose cgroup contains this one;
+    ``name=id`` of a pod.  ``owner`` is its controller, ``job`` what its labels say that it belongs
+    to, as ``Kind/name``.  ``parent`` is the instance of the subject whose cgroup contains this one;
     its counters include those of this subject.  ``host_network`` means that it has no network
     namespace of its own.  Times are ns since the epoch; ``until_ns`` is 0 while it is alive.  All
     texts are printable: ``cgroup`` may differ from the path that the kernel knows.
@@ -51,6 +52,7 @@ class Identity:
     container: str = ""
     containers: tuple[str, ...] = ()
     owner: str = ""
+    job: str = ""
     qos: str = ""
     cgroup: str = ""
     parent: str = ""

@@ -39,8 +39,8 @@ def advance(fleets: list[Fleet], number: int, *, straggler: bool = True) -> list
     ranks = [replace(each, window=window) for each in (first, *waiting(3))]
     for index, each in enumerate(ranks):
         fleets[index % len(fleets)].submit_ranks(each.node, [each])
-    updates = [update for fleet in fleets for update in fleet.advance(float(number))]
-    return updates + [u for fleet in fleets for u in fleet.advance(number + 0.5)]
+    steps = [number + step / 10 for step in range(6)]
+    return [update for step in steps for fleet in fleets for update in fleet.advance(step)]
 
 
 def test_the_rank_that_delays_its_job_is_reported_once(fleets: list[Fleet]) -> None:
@@ -72,6 +72,12 @@ def test_nodes_that_left_are_forgotten(stream: Stream, fleets: list[Fleet]) -> N
     fleets[0].advance(20.0)
     kept = stream.client.hkeys(names.fleet_key("default", "ranks"))
     assert sorted(kept) == [b"n1", b"n2"]
+
+
+def test_many_nodes_are_read_in_steps(fleets: list[Fleet], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comparison, "NODES_PER_STEP", 3)
+    found = [update for number in range(2) for update in advance(fleets, number)]
+    assert [update.change for update in found] == [FindingChange.OPENED]
 
 
 def test_rows_of_others_stop_nothing(

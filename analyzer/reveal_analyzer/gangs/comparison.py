@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from reveal_analyzer.gangs.exchange import RankExchange
 from reveal_analyzer.gangs.judge import ABSENT_WINDOWS, RankJudge
+from reveal_analyzer.gangs.rank import Rank
 from reveal_contract.finding import FindingUpdate
 
-_READ_S = 2.5  # between two looks for new windows
+_READ_S = 4.0  # between the begins of two looks for new windows
 _SAVED_S = 10.0
+NODES_PER_STEP = 200  # read at a time, a few milliseconds: slices must not wait
 
 
 class RankComparison:
-    """Reads what all analyzers wrote of ranks; methods raise what redis-py raises."""
+    """Reads what all analyzers wrote of ranks, some nodes at a time.
+
+    Methods raise what redis-py raises.
+    """
 
     def __init__(self, exchange: RankExchange) -> None:
         self._exchange, self._judge = exchange, RankJudge()
         self._judge.load(exchange.load_cases())
         self._due_s = self._saved_s = 0.0
+        self._waiting: list[str] = []  # nodes that are still to be read
+        self._ranks: dict[str, list[Rank]] = {}
 
     @property
     def open(self) -> frozenset[str]:
@@ -24,15 +33,19 @@ class RankComparison:
         return self._judge.open
 
     def advance(self, now_s: float) -> list[FindingUpdate]:
-        """Judge the windows that are complete; ``now_s`` is monotonic."""
-        if now_s < self._due_s:
-            return []
-        self._due_s = now_s + _READ_S
-        ranks = self._exchange.get()
-        updates = self._judge.add(ranks)
-        newest = max((own[0].window for own in ranks.values() if own), default=0)
-        before = newest - ABSENT_WINDOWS
-        self._exchange.drop([n for n, own in ranks.items() if not own or own[0].window < before])
+        """Read on; return what changed once all nodes are read.  ``now_s`` is monotonic."""
+        if not self._waiting:
+            if now_s < self._due_s:
+                return []
+            self._due_s = now_s + _READ_S
+            self._waiting, self._ranks = self._exchange.nodes(), {}
+        step, self._waiting = self._waiting[:NODES_PER_STEP], self._waiting[NODES_PER_STEP:]
+        self._ranks |= self._exchange.get(step)
+        return [] if self._waiting else self._judged(now_s)
+
+    def _judged(self, now_s: float) -> list[FindingUpdate]:
+        updates = self._judge.add(self._ranks)
+        self._exchange.drop(_absent(self._ranks))
         if updates or (self.open and now_s >= self._saved_s + _SAVED_S):
             self.save()
             self._saved_s = now_s
@@ -41,3 +54,10 @@ class RankComparison:
     def save(self) -> None:
         """Save the cases for the next leader."""
         self._exchange.save_cases(self._judge.rows())
+
+
+def _absent(ranks: dict[str, list[Rank]]) -> Sequence[str]:
+    """Return the nodes that have sent nothing for a while."""
+    newest = max((own[0].window for own in ranks.values() if own), default=0)
+    before = newest - ABSENT_WINDOWS
+    return [node for node, own in ranks.items() if not own or own[0].window < before]

@@ -36,22 +36,31 @@ class RankExchange:
                 pipe.expire(self._ranks, _KEPT_SECONDS)
                 pipe.execute()
 
-    def get(self) -> dict[str, list[Rank]]:
+    def nodes(self) -> list[str]:
+        """Return the nodes that have ranks, sorted."""
+        names: Any = self._client.hkeys(self._ranks)
+        return sorted(name.decode(errors="replace") for name in names)
+
+    def get(self, nodes: Sequence[str]) -> dict[str, list[Rank]]:
         """Return the last window of each node; log an unusable one once, and skip it."""
-        rows: Any = self._client.hgetall(self._ranks)
+        if not nodes:
+            return {}
+        rows: Any = self._client.hmget(self._ranks, list(nodes))
         found = {}
-        for name, data in rows.items():
-            node = name.decode(errors="replace")
-            try:
-                ranks = decode(data)
-            except RankError as error:
-                if node not in self._logged:
-                    log.warning("the ranks of %s cannot be used: %s", node, error)
-                    self._logged.add(node)
-                continue
-            # what others say of a node does not count
-            found[node] = [rank for rank in ranks if rank.node == node]
+        for node, data in zip(nodes, rows, strict=True):
+            if data is not None and (ranks := self._read(node, data)) is not None:
+                # what others say of a node does not count
+                found[node] = [rank for rank in ranks if rank.node == node]
         return found
+
+    def _read(self, node: str, data: bytes) -> list[Rank] | None:
+        try:
+            return decode(data)
+        except RankError as error:
+            if node not in self._logged:
+                log.warning("the ranks of %s cannot be used: %s", node, error)
+                self._logged.add(node)
+            return None
 
     def drop(self, nodes: Sequence[str]) -> None:
         """Delete the ranks of nodes that have left."""

@@ -100,9 +100,10 @@ def _lost_text(part: LostPart) -> str:
 
 
 def _evidence(rank: Rank, part: LostPart) -> Evidence:
+    lost_ns = round(part.share * rank.desired * NS_PER_SECOND)
     return Evidence(
-        metric=part.part, feature="lost share", instance=rank.subject,
-        value=decimal(round(part.share, 4)), baseline="", unit="share", direction="up",
+        metric=part.part, feature="mean", instance=rank.subject, value=decimal(lost_ns),
+        baseline="", unit="ns/s", direction="up",
     )  # fmt: skip
 
 

@@ -11,12 +11,14 @@ _INSTANCE = re.compile(r"@[^/@]*(?=\.(?:service|scope|slice)\Z)")  # of a templa
 
 
 def job_name(instance: str, identity: Identity | None, node: str) -> str:
-    """Return the controller of a pod, or the subject without the parts that nodes vary."""
+    """Return the job or controller of a pod, or the subject without the parts that nodes vary."""
     if identity is None or not identity.namespace:
         return _INSTANCE.sub("@", _PID.sub("", instance))
-    if identity.owner.startswith("Node/"):  # the name of a static pod ends with its node
+    if (
+        identity.owner.startswith("Node/") and not identity.job
+    ):  # the name of a static pod ends with its node
         return f"{identity.namespace}/{identity.name.removesuffix(f'-{node}')}"
-    return f"{identity.namespace}/{identity.owner or identity.name}"
+    return f"{identity.namespace}/{identity.job or identity.owner or identity.name}"
 
 
 def has_process_id(instance: str) -> bool:

@@ -74,6 +74,7 @@ def _of_pod(owner: SubjectPath, pod: Pod) -> Identity:
         container=container,
         containers=tuple(f"{name}={id_}" for id_, name in sorted(pod.containers.items())),
         owner=pod.owner,
+        job=pod.job,
         qos=pod.qos or owner.qos,
         cgroup=owner.root,
         host_network=pod.host_network,

@@ -11,12 +11,28 @@ from typing import Any, Protocol
 
 # The kubelet's own uid of a static pod; the mirror pod in the API has another uid.
 _CONFIG_HASH = "kubernetes.io/config.hash"
+# Labels that pods of one job have in common, whichever controllers own them; the first one counts.
+# A group of a LeaderWorkerSet is a job by itself.
+_GROUP_INDEX = "leaderworkerset.sigs.k8s.io/group-index"
+_JOB_LABELS = {
+    "reveal.dev/job": "Job",
+    "jobset.sigs.k8s.io/jobset-name": "JobSet",
+    "leaderworkerset.sigs.k8s.io/name": "LeaderWorkerSet",
+    "training.kubeflow.org/job-name": "TrainingJob",
+    "ray.io/cluster": "RayCluster",
+    "volcano.sh/job-name": "VolcanoJob",
+    "kueue.x-k8s.io/pod-group-name": "PodGroup",
+    "scheduling.x-k8s.io/pod-group": "PodGroup",
+}
 _STATUSES = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
 
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """One pod; ``containers`` maps container ids, without the runtime's prefix, to names."""
+    """One pod; ``containers`` maps container ids, without the runtime's prefix, to names.
+
+    ``owner`` is its controller, ``job`` what its labels say that it belongs to: ``Kind/name``.
+    """
 
     uid: str
     namespace: str
@@ -24,6 +40,7 @@ class Pod:
     containers: Mapping[str, str] = field(default_factory=dict)
     config_hash: str = ""
     owner: str = ""
+    job: str = ""
     qos: str = ""
     host_network: bool = False
     node: str = ""
@@ -99,6 +116,7 @@ def pod_of(row: object) -> Pod | None:
         containers=_containers(status),
         config_hash=_text(_mapping(meta, "annotations"), _CONFIG_HASH),
         owner=_owner(meta),
+        job=_job(_mapping(meta, "labels")),
         qos=_text(status, "qosClass"),
         host_network=spec.get("hostNetwork") is True,
         node=_text(spec, "nodeName"),
@@ -145,6 +163,15 @@ def _owner(meta: Mapping[str, Any]) -> str:
     for row in rows if isinstance(rows, list) else ():
         if isinstance(row, Mapping) and row.get("controller") is True:
             return f"{_text(row, 'kind')}/{_text(row, 'name')}"
+    return ""
+
+
+def _job(labels: Mapping[str, Any]) -> str:
+    """Return ``Kind/name`` of the job that the labels name; "" for none."""
+    for label, kind in _JOB_LABELS.items():
+        if name := _text(labels, label):
+            group = _text(labels, _GROUP_INDEX) if kind == "LeaderWorkerSet" else ""
+            return f"{kind}/{name}-{group}" if group else f"{kind}/{name}"
     return ""
 
 

@@ -11,7 +11,7 @@ import pytest
 from reveal_analyzer.fleet.jobs import slow_parts
 from reveal_analyzer.fleet.outliers import Outlier, ranked
 from reveal_analyzer.fleet.summary import Summary
-from reveal_analyzer.fleet.workload import JobMember, is_work, job_name, jobs, workload
+from reveal_analyzer.fleet.workload import JobMember, is_work, jobs, workload
 from reveal_contract.subjects import Identity, SubjectKind
 from support.fleet_summaries import part, summary
 
@@ -62,22 +62,6 @@ def test_a_container_within_a_pod_is_the_pods() -> None:
     means = {(USAGE, "ml/train-0"): 8e8, (USAGE, "ml/train-0/main"): 8e8}
     found = jobs(means, [pod("train-0", "Job/train"), inside], "n1")
     assert found["ml/Job/train"].count == 1
-
-
-@pytest.mark.parametrize(
-    ("instance", "who", "name"),
-    [
-        ("/system.slice/db.service", None, "/system.slice/db.service"),
-        ("pgrp:python[4711]", None, "pgrp:python"),
-        ("ml/kube-proxy-n1", pod("kube-proxy-n1", "Node/n1"), "ml/kube-proxy"),
-        ("ml/bare", pod("bare", ""), "ml/bare"),
-        ("/slurm/job_7", Identity("/slurm/job_7", SubjectKind.JOB, "7"), "/slurm/job_7"),
-    ],
-)
-def test_a_job_has_the_same_name_on_all_nodes(
-    instance: str, who: Identity | None, name: str
-) -> None:
-    assert job_name(instance, who, "n1") == name
 
 
 def test_who_uses_next_to_nothing_is_no_work() -> None:
