@@ -12,10 +12,11 @@ from reveal_analyzer.ledger.totals import LedgerTotals
 from reveal_analyzer.subjects.history import SubjectHistory
 from reveal_analyzer.subjects.job_name import has_process_id, job_name
 from reveal_contract import ledger
-from reveal_contract.subjects import SubjectKind
+from reveal_contract.subjects import Identity, SubjectKind
 from reveal_contract.time_units import NS_PER_SECOND
 
 _LEAST_DESIRED = 0.1  # CPUs: a rank that wants less does no work of its own
+_OF_SERVICES = ("ReplicaSet", "ReplicationController", "DaemonSet", "Node")  # controllers of pods
 _LEAST_SECONDS = WINDOW_S // 2  # of a window: fewer do not show it
 
 
@@ -54,8 +55,8 @@ class RankRecorder:
         end_ns = (self._window + 1) * WINDOW_S * NS_PER_SECOND
         directory = self._history.directory()
         identity = directory.identity(directory.key(lost.subject, end_ns))
-        if identity is not None and identity.kind is SubjectKind.CONTAINER and identity.namespace:
-            return  # it is counted with its pod
+        if identity is not None and not _may_be_rank(identity):
+            return
         kind = "ProcessGroup" if has_process_id(lost.subject) else "Cgroup"
         name = lost.subject
         if identity is not None:
@@ -66,6 +67,15 @@ class RankRecorder:
             lost.desired, step.period if step else 0.0, _slower(step),
             tuple(LostPart(loss.part, loss.share, loss.culprit) for loss in lost.losses),
         )  # fmt: skip
+
+
+def _may_be_rank(identity: Identity) -> bool:
+    """Return whether a subject may be a rank: replicas of services do not wait for each other."""
+    if not identity.namespace:
+        return True
+    if identity.kind is SubjectKind.CONTAINER:  # it is counted with its pod
+        return False
+    return bool(identity.job) or identity.owner.partition("/")[0] not in _OF_SERVICES
 
 
 def _slower(step: StepTime | None) -> float:

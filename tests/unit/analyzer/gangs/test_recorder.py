@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from reveal_analyzer.gangs.rank import WINDOW_S, Rank
@@ -21,8 +23,8 @@ TIMES = {POD: Times(run=0.5, cpu={"/hog.service": 0.5}), "/hog.service": Times(r
 STEP = StepTime(0.25, 0.2, "c", 1.0, (WindowReading(10, 25.0, 1.0, 3.0),))
 
 
-def recorded(seconds: int, start: int = 0) -> list[Rank]:
-    recorder = RankRecorder("n1", SubjectHistory(lambda: [IDENTITY]))
+def recorded(seconds: int, start: int = 0, identity: Identity = IDENTITY) -> list[Rank]:
+    recorder = RankRecorder("n1", SubjectHistory(lambda: [identity]))
     accounts = accounts_of(TIMES)
     for second in range(start, start + seconds):
         recorder.push(FIRST_NS + second * 10**9, accounts, {POD: STEP})
@@ -45,3 +47,14 @@ def test_a_window_has_what_each_busy_subject_desired_and_lost() -> None:
 def test_a_window_is_returned_once_and_only_if_half_of_it_was_read() -> None:
     assert recorded(WINDOW_S) == []
     assert recorded(5, start=6) == []
+
+
+@pytest.mark.parametrize(
+    ("owner", "job", "is_rank"),
+    [("ReplicaSet/web-1", "", False), ("DaemonSet/agent", "", False), ("Node/n1", "", False),
+     ("ReplicaSet/web-1", "Job/mine", True), ("Job/train", "", True), ("", "", True)],
+)  # fmt: skip
+def test_replicas_of_services_are_no_ranks(owner: str, job: str, is_rank: bool) -> None:
+    identity = replace(IDENTITY, owner=owner, job=job)
+    names = {rank.name for rank in recorded(WINDOW_S + 1, identity=identity)}
+    assert ("train-0" in names) is is_rank
