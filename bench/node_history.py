@@ -31,8 +31,10 @@ class _Memory:
 
     hours: dict[int, bytes] = field(default_factory=dict)
 
-    def append(self, node: str, hour: int, part: bytes) -> None:
-        self.hours[hour] = self.read(node, hour) + part
+    def append(self, node: str, hour: int, part: bytes) -> int:
+        before = self.read(node, hour)
+        self.hours[hour] = before + part
+        return len(before)
 
     def read(self, node: str, hour: int) -> bytes:
         return self.hours.get(hour, b"")

@@ -50,8 +50,7 @@ def store(request: pytest.FixtureRequest, stream: Stream, tmp_path: Path) -> His
 
 def test_hours_of_nodes_are_kept_apart(store: HistoryStore) -> None:
     assert store.read("n1", 7) == b""
-    for part in (b"one", b"two"):
-        store.append("n1", 7, part)
+    assert [store.append("n1", 7, part) for part in (b"one", b"two")] == [0, 3]
     store.append("n1", 8, b"three")
     store.append("../n1:7", 7, b"four")
     assert [store.read("n1", hour) for hour in (7, 8)] == [b"onetwo", b"three"]

@@ -94,10 +94,12 @@ class MemoryHistory:
     error: Exception | None = None
     closed: bool = False
 
-    def append(self, node: str, hour: int, part: bytes) -> None:
+    def append(self, node: str, hour: int, part: bytes) -> int:
         if self.error is not None:
             raise self.error
-        self.hours[node, hour] = self.read(node, hour) + part
+        before = self.read(node, hour)
+        self.hours[node, hour] = before + part
+        return len(before)
 
     def read(self, node: str, hour: int) -> bytes:
         return self.hours.get((node, hour), b"")

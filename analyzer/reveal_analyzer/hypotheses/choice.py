@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reveal_analyzer.arrays import Floats
-from reveal_analyzer.hypotheses.column_stats import ColumnStats, confidence, degree
+from reveal_analyzer.hypotheses.column_stats import ColumnStats, confidence, contradiction, degree
 from reveal_analyzer.hypotheses.model import HypothesisRule
 from reveal_contract.metric import Harm, Subsystem
 
@@ -89,6 +89,7 @@ class _Fit:
     coverage: float
     order: int | None  # in which its signature matched among others; None: it did not
     is_present: bool  # whether what its claim states is there, and any of the harm of now its own
+    is_contradicted: bool  # by what is there, and not only by what is missing
 
     @property
     def matched(self) -> bool:
@@ -116,6 +117,7 @@ def choose(rules: Sequence[HypothesisRule], evidence: EpisodeEvidence) -> Cause:
         _Fit(
             rule, confidence(rule, evidence.stats), _coverage(rule, harm), order.get(rule.name),
             _is_stated(rule, evidence.stats) and (not harm or present.has_any_of(rule)),
+            contradiction(rule, evidence.stats) > 0,
         )
         for rule in rules
     ]  # fmt: skip
@@ -167,17 +169,17 @@ def _best_in(fits: Iterable[_Fit], subsystem: Subsystem) -> _Fit | None:
     """Return the best hypothesis of one subsystem, if one fits well enough."""
     own = [fit for fit in fits if fit.rule.subsystem is subsystem]
     matched = [fit for fit in own if fit.matched]
-    certain = [fit for fit in matched if fit.degree > 0]
+    # what moved at the onset only is not why an episode lasts
+    fitting = [fit for fit in own if fit.is_present and fit.degree >= LEAST_FIT]
+    # its columns need not have left their baseline, if that is not known or the fault was there
+    certain = [fit for fit in matched if not fit.is_contradicted]
     # a signature that the evidence contradicts counts only if nothing else fits
-    if not certain and not any(fit.degree >= LEAST_FIT for fit in own):
+    if not certain and not fitting:
         certain = matched
     if certain:
         # of about equal merit, the signature that matched first
         return max(certain, key=lambda fit: (round(fit.merit, 1), -(fit.order or 0)))
-    # what moved at the onset only is not why an episode lasts
-    present = [fit for fit in own if fit.is_present]
-    best = max(present, key=lambda fit: fit.merit, default=None)
-    return best if best is not None and best.degree >= LEAST_FIT else None
+    return max(fitting, key=lambda fit: fit.merit, default=None)
 
 
 def _matched_in(fits: Iterable[_Fit], subsystems: Sequence[Subsystem]) -> _Fit | None:

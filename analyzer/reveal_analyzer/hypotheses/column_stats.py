@@ -65,8 +65,12 @@ def confidence(rule: HypothesisRule, stats: ColumnStats) -> float:
     if not weight:
         return 0.0
     met = sum(item.weight * degree(item, stats) for item in counted) / weight
-    against = max((degree(item, stats) for item in rule.contradicts), default=0.0)
-    return float(met * (1.0 - against))
+    return float(met * (1.0 - contradiction(rule, stats)))
+
+
+def contradiction(rule: HypothesisRule, stats: ColumnStats) -> float:
+    """Return from 0 to 1 how much of what contradicts the rule is there."""
+    return max((degree(item, stats) for item in rule.contradicts), default=0.0)
 
 
 def _has_value(expectation: Expectation, stats: ColumnStats) -> bool:
@@ -85,7 +89,8 @@ def degree(expectation: Expectation, stats: ColumnStats) -> float:
         low = values <= (np.inf if expectation.below is None else expectation.below)
         return float((high & low).any())
     row = int(expectation.direction == "down")
-    moved = np.minimum(1.0, stats.excess[row, indices] / FULL_EXCESS)
+    # without a known baseline nothing has left it
+    moved = np.nan_to_num(np.minimum(1.0, stats.excess[row, indices] / FULL_EXCESS))
     if expectation.minimum is not None:
         moved = np.where(stats.values[indices] >= expectation.minimum, moved, 0.0)
     return float(moved.max())

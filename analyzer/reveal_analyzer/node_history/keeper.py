@@ -44,10 +44,15 @@ _DEFECT = "see the log of the analyzer"
 
 @dataclass
 class _Written:
-    """What this writer named in an hour of a node: its channels, in the order of their columns."""
+    """What this writer wrote in an hour of a node.
+
+    ``columns`` are its channels, in the order of their columns; ``size`` is how many bytes the hour
+    had after its last part.
+    """
 
     hour: int
     boot: bytes
+    size: int = 0
     writer: str = field(default_factory=lambda: uuid4().hex)
     columns: dict[Channel, int] = field(default_factory=dict)
 
@@ -156,16 +161,23 @@ class HistoryKeeper:
             self._move(node)
 
     def _keep(self, node: str, rows: Sequence[Row]) -> None:
-        written = self._written_of(node, rows)
-        known = len(written.columns)
         try:
-            part = _part(node, rows, written, known)
-            self._store.append(node, rows[0].hour, encode(part))
+            if not self._append(node, rows):
+                del self._written[node]  # what named its channels is lost: name all again
+                self._append(node, rows)
         except OUTAGE as error:
             self._fail(node, f"{type(error).__name__}: {error}")
         except Exception:
             # a defect that the data of one node triggers must not stop the others
             self._fail(node, _DEFECT)
+
+    def _append(self, node: str, rows: Sequence[Row]) -> bool:
+        """Write a part; return whether the parts before it, which it refers to, are there."""
+        written = self._written_of(node, rows)
+        data = encode(_part(node, rows, written, len(written.columns)))
+        before = self._store.append(node, rows[0].hour, data)
+        is_whole, written.size = before >= written.size, before + len(data)
+        return is_whole
 
     def _written_of(self, node: str, rows: Sequence[Row]) -> _Written:
         """Return what was written of the hour of these rows; a new one begins its columns again."""

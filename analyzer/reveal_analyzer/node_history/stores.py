@@ -25,8 +25,8 @@ _HOUR_S = 3600
 class HistoryStore(Protocol):
     """Keeps the parts of each hour of a node; an hour is counted since the epoch."""
 
-    def append(self, node: str, hour: int, part: bytes) -> None:
-        """Add a part to an hour."""
+    def append(self, node: str, hour: int, part: bytes) -> int:
+        """Add a part to an hour; return how many bytes the hour had before."""
 
     def read(self, node: str, hour: int) -> bytes:
         """Return the parts of an hour, in the order in which they were added; b"" for none."""
@@ -41,15 +41,16 @@ class RedisHistory:
     def __init__(self, client: redis.Redis, profile: str, hours: int) -> None:
         self._client, self._profile, self._seconds = client, profile, hours * _HOUR_S
 
-    def append(self, node: str, hour: int, part: bytes) -> None:
+    def append(self, node: str, hour: int, part: bytes) -> int:
         refuse_when_full(self._client)
         key = history_key(self._profile, node, hour)
-        length: Any = self._client.strlen(key)
-        _refuse_too_large(node, int(length) + len(part))
+        before: Any = self._client.strlen(key)
+        _refuse_too_large(node, before + len(part))
         with self._client.pipeline(transaction=False) as pipe:
             pipe.append(key, part)
             pipe.expire(key, self._seconds)
             pipe.execute()
+        return int(before)
 
     def read(self, node: str, hour: int) -> bytes:
         data: Any = self._client.get(history_key(self._profile, node, hour))
@@ -66,7 +67,7 @@ class FolderHistory:
         self._folder, self._seconds, self._clock = folder, hours * _HOUR_S, clock
         self._trimmed_s = 0.0
 
-    def append(self, node: str, hour: int, part: bytes) -> None:
+    def append(self, node: str, hour: int, part: bytes) -> int:
         file = self._file(node, hour)
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("ab", buffering=0) as opened:
@@ -76,6 +77,7 @@ class FolderHistory:
                 opened.truncate(end)  # what follows a part that was cut is not read
                 raise OSError(f"{file}: no room for {len(part)} bytes")
         self._trim()
+        return end
 
     def read(self, node: str, hour: int) -> bytes:
         try:

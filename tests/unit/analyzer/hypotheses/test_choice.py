@@ -364,3 +364,21 @@ def test_a_cause_is_not_named_without_what_its_claim_states() -> None:
     assert choose(RULES, again.episode(Subsystem.MEMORY)).rule is None
     waiting = again.moved("memory.pressure.some", 4e7).episode(Subsystem.MEMORY)
     assert choose(RULES, waiting).rule is BY_NAME["MemoryPressure"]
+
+
+@pytest.mark.parametrize("beside", ["OneCPUOverloaded", "CPUContention"])
+@pytest.mark.parametrize("excess", [0.0, np.nan])
+def test_a_signature_whose_baseline_is_not_known_stays_the_cause(
+    beside: str, excess: float
+) -> None:
+    """As of a pod that is throttled where another one was before, or after a restart."""
+    moved = EvidenceBuilder().met(BY_NAME[beside].expects)
+    known = moved.moved("cpu.subject.throttled_time", 6e8).episode(
+        Subsystem.CPU, ["CPUQuotaThrottling"]
+    )
+    own = [column.metric.name.startswith("cpu.subject.throttled") for column in known.stats.columns]
+    excesses = np.where(own, excess, known.stats.excess)
+    unknown = replace(
+        known, stats=replace(known.stats, excess=excesses), weights=np.where(own, 0, known.weights)
+    )
+    assert choose(RULES, unknown).rule is BY_NAME["CPUQuotaThrottling"]

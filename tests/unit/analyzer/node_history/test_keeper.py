@@ -212,3 +212,16 @@ def test_only_the_span_is_returned(keeper: HistoryKeeper, store: MemoryHistory) 
     second = 10**9
     found = slices([store.read("n1", HOUR)], FIRST_NS + 10 * second, FIRST_NS + 12 * second)
     assert [message.sequence for message, _ in found] == [10, 11, 12]
+
+
+def test_an_hour_that_was_lost_begins_again(keeper: HistoryKeeper, store: MemoryHistory) -> None:
+    """As when a Redis without persistence starts again."""
+    node = Node()
+    add(keeper, node, PART_SECONDS)
+    add(keeper, node, PART_SECONDS)
+    write_all(keeper)
+    store.hours.clear()
+    add(keeper, node, PART_SECONDS + 1)
+    write_all(keeper)
+    found = slices([store.read("n1", HOUR)], 0, END)
+    assert [message.sequence for message, _ in found] == list(range(60, 180))
