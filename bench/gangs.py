@@ -131,15 +131,17 @@ def opened(recording: Path) -> list[tuple[float, FindingUpdate]]:
 
 def row(directory: Path, run: Run, found: Sequence[tuple[float, FindingUpdate]]) -> Row:
     """Return what was said of one run beside its truth."""
-    own = [(at, update.finding) for at, update in found
-           if update.change is FindingChange.OPENED and run.started <= at <= run.ended + 30.0
+    own = [(time_s, update.finding) for time_s, update in found
+           if update.change is FindingChange.OPENED and run.started <= time_s <= run.ended + 30.0
            and update.finding.delayed_job is not None
            and run.name in update.finding.delayed_job.name]  # fmt: skip
     named = [
-        (at, each) for at, each in own if each.subjects[0].name.endswith(f"@{run.rank}.service")
+        (time_s, each)
+        for time_s, each in own
+        if each.subjects[0].name.endswith(f"@{run.rank}.service")
     ]
-    right = [(at, each) for at, each in named if run.began <= at <= run.ended + 20.0]
-    last = [update.finding for at, update in found
+    right = [(time_s, each) for time_s, each in named if run.began <= time_s <= run.ended + 20.0]
+    last = [update.finding for time_s, update in found
             if right and update.finding.id == right[0][1].id]  # fmt: skip
     delayed = last[-1].delayed_job if last else None
     return {
@@ -154,9 +156,9 @@ def row(directory: Path, run: Run, found: Sequence[tuple[float, FindingUpdate]])
 def slowdown(directory: Path, run: Run) -> float:
     """Return by how many percent steps take longer in the fault than before it, by their log."""
     lines = (directory / f"{run.name}-0.steps").read_text().splitlines()
-    steps = [(float(at), float(took)) for at, took in map(str.split, lines)]
-    before = [took for at, took in steps if run.began - 20 <= at < run.began]
-    within = [at for at, _ in steps if run.began <= at < run.ended]
+    steps = [(float(end), float(took)) for end, took in map(str.split, lines)]
+    before = [took for end, took in steps if run.began - 20 <= end < run.began]
+    within = [end for end, _ in steps if run.began <= end < run.ended]
     if len(within) < 2 or not before:
         return float("nan")
     return 100 * ((within[-1] - within[0]) / (len(within) - 1) / median(before) - 1)

@@ -139,7 +139,7 @@ def _text(choice: dict[str, Any]) -> str:
 def _unlisted_libraries(package: str, policy: Policy) -> list[str]:
     known = [native.files for native in policy.native_of(package) if native.files]
     return [
-        f"{package}: the shared library {file} has no entry [[native]] in {FILE.name}"
+        f"{package}: the shared library {file.name} has no entry [[native]] in {FILE.name}"
         for file in _distribution(package).files or ()
         if file.parts[0].endswith(".libs") and not any(fnmatch(file.name, each) for each in known)
     ]

@@ -52,13 +52,13 @@ class Identity:
     container: str = ""
     containers: tuple[str, ...] = ()
     owner: str = ""
-    job: str = ""
     qos: str = ""
     cgroup: str = ""
     parent: str = ""
     host_network: bool = False
     since_ns: int = 0
     until_ns: int = 0
+    job: str = ""
 
     def __post_init__(self) -> None:
         for name in _TEXTS:

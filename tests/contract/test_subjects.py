@@ -13,13 +13,13 @@ from support.property_tests import examples
 
 POD = Identity(
     "ml/train-0", SubjectKind.POD, "u1", "ml", "train-0", "worker", ("worker=c1",),
-    "StatefulSet/train", "Burstable", "/kubepods/podu1", "", True, 5, 9,
+    "StatefulSet/train", "Burstable", "/kubepods/podu1", "", True, 5, 9, "JobSet/train",
 )  # fmt: skip
 _texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 _identities = st.builds(
     Identity, _texts, st.sampled_from(SubjectKind), _texts, _texts, _texts, _texts,
     st.lists(_texts, max_size=3).map(tuple), _texts, _texts, _texts, _texts, st.booleans(),
-    st.integers(0, 2**63), st.integers(0, 2**63),
+    st.integers(0, 2**63), st.integers(0, 2**63), _texts,
 )  # fmt: skip
 _json = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),

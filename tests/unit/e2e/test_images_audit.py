@@ -73,7 +73,7 @@ def test_every_locked_version_is_checked_whatever_its_markers() -> None:
     assert sorted(pin for part in parts for pin in part.items()) == sorted(pins)
 
 
-def test_a_flaw_of_one_of_two_locked_versions_is_found() -> None:
+def test_a_flaw_of_the_older_of_two_locked_versions_is_found() -> None:
     with service(Advisories) as arguments:
         report = audit.audit([("numpy", "2.4.6"), ("numpy", "2.5.5"), ("six", "1.17.0")], arguments)
     [found] = report.vulnerabilities
@@ -108,7 +108,7 @@ def test_a_package_that_is_not_known_is_named() -> None:
 
 
 def test_an_error_of_the_tool_is_a_failure() -> None:
-    with pytest.raises(audit.AuditError, match="invalid choice"):
+    with pytest.raises(audit.AuditError, match="invalid"):
         audit.audit([("six", "1.17.0")], ["--format", "nonsense"])
 
 

@@ -70,7 +70,7 @@ def test_an_accepted_license_counts_for_its_package_only() -> None:
         ("a license of our own", False),
     ],
 )
-def test_all_parts_or_one_alternative_must_be_permitted(expression: str, permitted: bool) -> None:
+def test_all_parts_or_an_alternative_must_be_permitted(expression: str, permitted: bool) -> None:
     assert licenses.is_permitted("any", expression, POLICY) is permitted
 
 

@@ -52,7 +52,7 @@ def test_a_line_that_pins_nothing_is_refused(line: str) -> None:
 
 @pytest.mark.parametrize("python", ["3.11.99", "3.12.1", "3.13.0", "3.14.2"])
 @pytest.mark.parametrize("image", locked.IMAGES)
-def test_an_image_has_one_version_of_a_package(image: str, python: str) -> None:
+def test_an_image_has_a_single_version_of_a_package(image: str, python: str) -> None:
     names = [package.name for package in locked.installed(image, locked.markers(python))]
     assert names
     assert len(set(names)) == len(names)
