@@ -146,8 +146,8 @@ def row(directory: Path, run: Run, found: Sequence[tuple[float, FindingUpdate]])
     delayed = last[-1].delayed_job if last else None
     return {
         "job": run.kind, "fault": run.fault, "right": int(bool(right) and run.fault != "healthy"),
-        "seconds": round(right[0][0] - run.began, 1) if right else None,
-        "said %": round(delayed.slowdown_percent, 1) if delayed else None,
+        "seconds": round(right[0][0] - run.began, 1) if right else "",
+        "said %": round(delayed.slowdown_percent, 1) if delayed else "",
         "true %": round(slowdown(directory, run), 1),
         "others": len(own) - len(right[:1]) if run.fault != "healthy" else len(own),
     }  # fmt: skip

@@ -8,10 +8,11 @@ from typing import Any
 from reveal_analyzer.gangs.cases import GangCases
 from reveal_analyzer.gangs.findings import finding, identity
 from reveal_analyzer.gangs.rank import Rank, by_job
-from reveal_analyzer.gangs.straggler import Judgement, judge
+from reveal_analyzer.gangs.straggler import Judgement, is_synchronous, judge
 from reveal_contract.finding import FindingChange, FindingUpdate
 
 ABSENT_WINDOWS = 6  # after which a node has left
+_SYNCHRONOUS_WINDOWS = 60  # for which a common rhythm is remembered: a fault may disturb it
 
 
 class RankJudge:
@@ -23,6 +24,7 @@ class RankJudge:
     def __init__(self) -> None:
         self._cases = GangCases()
         self._windows: dict[str, int] = {}  # by job, the last one that was judged
+        self._synchronous: dict[str, int] = {}  # by job, the last one with a common rhythm
 
     @property
     def open(self) -> frozenset[str]:
@@ -53,9 +55,15 @@ class RankJudge:
                 self._windows[job] = window
                 present = [rank for rank in own if rank.window == window]
                 if len(present) > 1:
-                    judged.setdefault(window, {})[job] = judge(present)
+                    judged.setdefault(window, {})[job] = self._judged(job, present, window)
         windows = sorted(judged.items()) or [(newest - 1, {})]
         return [update for window, by in windows for update in self._updates(by, window)]
+
+    def _judged(self, job: str, ranks: Sequence[Rank], window: int) -> Judgement:
+        if is_synchronous(ranks):
+            self._synchronous[job] = window
+        since = window - self._synchronous.get(job, -_SYNCHRONOUS_WINDOWS)
+        return judge(ranks, synchronous=since < _SYNCHRONOUS_WINDOWS)
 
     def _updates(self, judged: Mapping[str, Judgement], window: int) -> list[FindingUpdate]:
         return [
@@ -66,6 +74,7 @@ class RankJudge:
     def _forget(self, before: int) -> None:
         for job in [job for job, window in self._windows.items() if window < before]:
             del self._windows[job]
+            self._synchronous.pop(job, None)
 
 
 def _complete(ranks: Sequence[Rank], newest: int) -> int:

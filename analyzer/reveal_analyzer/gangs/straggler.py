@@ -11,15 +11,16 @@ of both counts, in seconds a second of one thread:
 A rank that wants several CPUs has as many threads that work side by side.  What a rank sleeps
 although all others wait for it, it sleeps by itself, with or without the loss.
 
-A rank that has more work by its role wants more and loses nothing: it delays nobody by this
-rule.  Where the steps became longer than those that were learned, a rank that alone lost time is
-the straggler, too, whatever its role.
+What a rank loses to other ranks of its job is the job's own, and does not count.  A rank that has
+more work by its role wants more and loses nothing: it delays nobody by this rule.  Where the steps
+became longer than those that were learned, a rank that alone lost time is the straggler, too,
+whatever its role.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 from reveal_analyzer.gangs.rank import LostPart, Rank
@@ -27,6 +28,7 @@ from reveal_analyzer.gangs.rank import LostPart, Rank
 LEAST_PERCENT = 3.0
 _SAME_STEP = 0.03  # of the step time: ranks with a common rhythm
 _LEAST_RHYTHMS = 0.5  # of the ranks have a known step time
+_OTHER_STEPS = 4  # one of so many may have another step time, and one always
 _ALONE = 0.6  # of what all ranks lost together
 _LARGEST = 0.95  # share: a rank that lost more has stopped
 
@@ -55,10 +57,14 @@ class Judgement:
     unknown: str = ""
 
 
-def judge(ranks: Sequence[Rank]) -> Judgement:
-    """Return whether one of at least two ranks of a job delays the others in a window."""
-    if not _is_synchronous(ranks):
+def judge(ranks: Sequence[Rank], *, synchronous: bool = False) -> Judgement:
+    """Return whether one of at least two ranks of a job delays the others in a window.
+
+    ``synchronous``: the job had a common rhythm a short time ago, so it need not be read now.
+    """
+    if not synchronous and not is_synchronous(ranks):
         return Judgement(unknown=NO_RHYTHM)
+    ranks = _without_own_losses(ranks)
     for share, rank in (_by_waiting(ranks), _by_change(ranks)):
         percent = slowdown(share)
         if percent >= LEAST_PERCENT:
@@ -73,13 +79,26 @@ def slowdown(share: float) -> float:
     return 100 * bounded / (1 - bounded)
 
 
-def _is_synchronous(ranks: Sequence[Rank]) -> bool:
-    """Return whether enough ranks have a known step time, and nearly all of these the same."""
+def is_synchronous(ranks: Sequence[Rank]) -> bool:
+    """Return whether enough ranks have a known step time, and nearly all of these the same.
+
+    That of the straggler itself is often misread: its rhythm is disturbed.
+    """
     steps = sorted(rank.step_s for rank in ranks if rank.step_s > 0)
     if len(steps) < max(2, _LEAST_RHYTHMS * len(ranks)):
         return False
     middle = steps[len(steps) // 2]
-    return sum(abs(step - middle) > _SAME_STEP * middle for step in steps) <= len(steps) // 4
+    same = sum(abs(step - middle) <= _SAME_STEP * middle for step in steps)
+    return same >= max(2, len(steps) - max(1, len(steps) // _OTHER_STEPS))
+
+
+def _without_own_losses(ranks: Sequence[Rank]) -> list[Rank]:
+    """Return the ranks without what they lost to each other."""
+    own = {rank.subject for rank in ranks}
+    return [
+        replace(rank, lost=tuple(part for part in rank.lost if part.culprit not in own))
+        for rank in ranks
+    ]
 
 
 def _by_waiting(ranks: Sequence[Rank]) -> tuple[float, Rank]:
@@ -95,7 +114,8 @@ def _by_change(ranks: Sequence[Rank]) -> tuple[float, Rank]:
     """Return the rank that lost nearly all of what all lost, if the steps became longer."""
     times = list(map(_lost, ranks))
     first = max(range(len(ranks)), key=times.__getitem__)
-    slower = median(rank.slower_percent for rank in ranks if rank.step_s > 0) / 100
+    percents = [rank.slower_percent for rank in ranks if rank.step_s > 0] or [0.0]
+    slower = median(percents) / 100
     if times[first] < _ALONE * sum(times) or slower <= 0:
         return 0.0, ranks[first]
     return min(times[first] / _threads(ranks[first]), slower / (1 + slower)), ranks[first]

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reveal_analyzer.gangs.rank import LostPart
 from reveal_analyzer.gangs.straggler import NO_RHYTHM, NO_WAITING, judge, slowdown
+from reveal_contract import ledger
 from support.ranks import rank, slow, waiting
 
 
@@ -60,7 +62,7 @@ def test_where_steps_became_longer_the_only_rank_that_lost_time_is_the_straggler
     workers = [rank(number, desired=0.7, slower_percent=25.0) for number in range(1, 4)]
     straggler = judge([server, *workers]).straggler
     assert straggler is not None
-    assert straggler.rank is server
+    assert straggler.rank == server
     assert straggler.percent == pytest.approx(25.0)
     assert judge([server, *(rank(n, desired=0.7) for n in range(1, 4))]).straggler is None
 
@@ -79,6 +81,17 @@ def test_ranks_without_a_common_rhythm_are_not_judged() -> None:
 def test_an_unreadable_rhythm_does_not_hide_the_others() -> None:
     assert judge([slow(0, step_s=0.0), *waiting(3)]).straggler is not None
     assert judge([slow(0, step_s=1.0), *waiting(3)]).straggler is not None
+
+
+def test_a_common_rhythm_is_remembered() -> None:
+    own = [slow(0, step_s=0.0), rank(1, desired=0.6)]
+    assert judge(own).unknown == NO_RHYTHM
+    assert judge(own, synchronous=True).straggler is not None
+
+
+def test_what_ranks_lose_to_each_other_is_the_jobs_own() -> None:
+    lost = (LostPart(ledger.WAIT_OTHERS, 0.3, "ml/train-1"),)
+    assert judge([rank(0, lost=lost), *waiting(3)]).straggler is None
 
 
 def test_ranks_that_run_while_they_wait_cannot_be_compared() -> None:
@@ -100,6 +113,6 @@ def test_ranks_that_run_while_they_wait_cannot_be_compared() -> None:
     )
 )
 def test_a_job_is_never_slower_than_its_straggler(ranks: list) -> None:  # type: ignore[type-arg]
-    straggler = judge(ranks).straggler
+    straggler = judge(ranks, synchronous=True).straggler
     if straggler is not None:
         assert 3.0 <= straggler.percent <= slowdown(straggler.rank.lost_share) + 1e-9
