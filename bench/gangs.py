@@ -4,8 +4,8 @@
     python bench/gangs.py --evaluate DIR
 
 Each job runs for a while, then a fault delays one of its ranks.  The truth is the log of the steps:
-how much longer they take in the fault than before it.  Each job has three ranks on this host, in
-cgroups that are named as units of one template.
+how much longer they take in the fault than before it.  Each job has two ranks on this host, each on
+a CPU of its own, in cgroups that are named as units of one template.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from reveal_cli.recordings import Slices
 from reveal_contract.finding import FindingChange, FindingUpdate
 from reveal_contract.settings import AnalyzerSettings
 
-SIZE = 3
+SIZE = 2
 STEPS_MS = {"ring": (60, 90), "star": (80, 60), "pipeline": (50, 70)}  # CPU time, then sleep
 SETTLE_S, FAULT_S, REST_S = 50.0, 45.0, 5.0
 _RECORDING, _RUNS = "gangs.rvl", "runs.json"

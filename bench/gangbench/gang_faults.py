@@ -55,17 +55,13 @@ def stopped(gang: RunningGang, rank: int) -> Iterator[None]:
 
 @contextmanager
 def hog(gang: RunningGang, rank: int, script: str = _SPIN) -> Iterator[None]:
-    """It shares a CPU with a process that spins."""
-    cpus, process = os.sched_getaffinity(0), gang.processes[rank].pid
-    cpu = max(cpus)
+    """It shares its CPU with a process that spins."""
     _HOG.create()
     started = in_cgroup(_HOG, [sys.executable, "-c", script])
     try:
-        os.sched_setaffinity(started.pid, {cpu})
-        os.sched_setaffinity(process, {cpu})
+        os.sched_setaffinity(started.pid, {gang.cpu(rank)})
         yield
     finally:
-        os.sched_setaffinity(process, cpus)
         started.kill()
         started.wait()
         _HOG.remove()
@@ -73,7 +69,7 @@ def hog(gang: RunningGang, rank: int, script: str = _SPIN) -> Iterator[None]:
 
 @contextmanager
 def half_hog(gang: RunningGang, rank: int) -> Iterator[None]:
-    """It shares a CPU with a process that spins for half of the time."""
+    """It shares its CPU with a process that spins for half of the time."""
     with hog(gang, rank, _HALF):
         yield
 

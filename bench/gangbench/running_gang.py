@@ -28,6 +28,12 @@ class RunningGang:
         self.groups = [Cgroup(f"{name}@{rank}.service") for rank in range(size)]
         self.processes: list[subprocess.Popen[bytes]] = []
 
+    @staticmethod
+    def cpu(rank: int) -> int:
+        """Return the CPU of a rank."""
+        cpus = sorted(os.sched_getaffinity(0))
+        return cpus[rank % len(cpus)]
+
     def steps(self, rank: int = 0) -> Path:
         """Return the log of a rank."""
         return self._log / f"{self.name}-{rank}.steps"
@@ -56,7 +62,10 @@ class RunningGang:
     def _start(self, rank: int, group: Cgroup, folder: str) -> subprocess.Popen[bytes]:
         words = [self._kind, rank, self.size, folder, *self._step_ms]
         with self.steps(rank).open("wb") as log:
-            return in_cgroup(group, [sys.executable, str(PROGRAM), *map(str, words)], log.fileno())
+            command = [sys.executable, str(PROGRAM), *map(str, words)]
+            process = in_cgroup(group, command, log.fileno())
+        os.sched_setaffinity(process.pid, {self.cpu(rank)})
+        return process
 
 
 def in_cgroup(
