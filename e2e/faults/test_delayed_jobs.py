@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 _RANKS = 3
 _STARTED_S = 45.0  # until the rhythm of the ranks is known
 _OPENS_S, _ENDS_S = 40.0, 60.0
-_QUOTA_US = 20_000  # of 100 ms
+_QUOTA_US = 5_000  # of 100 ms
 _CPU = Path("/sys/fs/cgroup/cpu")
 
 

@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-_WORK_S, _SLEEP_S = 0.06, 0.1
+_WORK_S, _SLEEP_S = 0.02, 0.1
 _PORT = 29501
 _PATIENCE_S = 60.0
 

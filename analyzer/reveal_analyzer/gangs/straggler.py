@@ -25,7 +25,7 @@ from statistics import median
 
 from reveal_analyzer.gangs.rank import LostPart, Rank
 
-LEAST_PERCENT = 3.0
+LEAST_PERCENT = 5.0
 _SAME_STEP = 0.03  # of the step time: ranks with a common rhythm
 _LEAST_RHYTHMS = 0.5  # of the ranks have a known step time
 _OTHER_STEPS = 4  # one of so many may have another step time, and one always

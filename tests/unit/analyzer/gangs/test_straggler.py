@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reveal_analyzer.gangs.rank import LostPart
-from reveal_analyzer.gangs.straggler import NO_RHYTHM, NO_WAITING, judge, slowdown
+from reveal_analyzer.gangs.straggler import LEAST_PERCENT, NO_RHYTHM, NO_WAITING, judge, slowdown
 from reveal_contract import ledger
 from support.ranks import rank, slow, waiting
 
@@ -115,4 +115,4 @@ def test_ranks_that_run_while_they_wait_cannot_be_compared() -> None:
 def test_a_job_is_never_slower_than_its_straggler(ranks: list) -> None:  # type: ignore[type-arg]
     straggler = judge(ranks, synchronous=True).straggler
     if straggler is not None:
-        assert 3.0 <= straggler.percent <= slowdown(straggler.rank.lost_share) + 1e-9
+        assert LEAST_PERCENT <= straggler.percent <= slowdown(straggler.rank.lost_share) + 1e-9
