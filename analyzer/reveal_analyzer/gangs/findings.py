@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from reveal_analyzer.formatting import decimal
 from reveal_analyzer.gangs.cases import GangCase
 from reveal_analyzer.gangs.rank import WINDOW_S, LostPart, Rank
@@ -29,7 +31,7 @@ HYPOTHESIS = "StragglingRank"
 _UNOBSERVED = "the job is no longer read; whether it is still delayed is unknown"
 _SUBSYSTEMS = {ledger.IO_OTHERS: Subsystem.STORAGE, ledger.MEMORY: Subsystem.MEMORY}
 _LEAST_NAMED = 0.02  # share of the wanted time
-_MOST_EVIDENCE, _MOST_REASONS = 5, 3
+_MOST_REASONS = 3
 _REMEDY = (
     "Look at what {rank} loses on {node}, or move it. The other ranks are as fast as it is, so that"
     " work on them changes nothing."
@@ -58,7 +60,7 @@ def finding(case: GangCase, *, resolved: bool = False) -> Finding:
         hypothesis=Hypothesis(
             HYPOTHESIS, confidence, _REMEDY.format(rank=rank.subject, node=rank.node)
         ),
-        evidence=tuple(_evidence(rank, part) for part in case.straggler.lost[:_MOST_EVIDENCE]),
+        evidence=tuple(_evidence(rank, case.straggler.lost)),
         pods=pods,
         subjects=subjects,
         delayed_job=DelayedJob(
@@ -99,12 +101,15 @@ def _lost_text(part: LostPart) -> str:
     return f"{100 * part.share:.0f} % of its time {reason_of(part.part)}{by}"
 
 
-def _evidence(rank: Rank, part: LostPart) -> Evidence:
-    lost_ns = round(part.share * rank.desired * NS_PER_SECOND)
-    return Evidence(
-        metric=part.part, feature="mean", instance=rank.subject, value=decimal(lost_ns),
-        baseline="", unit="ns/s", direction="up",
-    )  # fmt: skip
+def _evidence(rank: Rank, lost: Sequence[LostPart]) -> Iterator[Evidence]:
+    """Yield what the rank lost to each reason, whoever took it."""
+    for part in dict.fromkeys(each.part for each in lost):
+        share = sum(each.share for each in lost if each.part == part)
+        yield Evidence(
+            metric=part, feature="mean", instance=rank.subject,
+            value=decimal(round(share * rank.desired * NS_PER_SECOND)), baseline="",
+            unit="ns/s", direction="up",
+        )  # fmt: skip
 
 
 def _named(rank: Rank) -> tuple[tuple[Pod, ...], tuple[Subject, ...]]:
