@@ -8,7 +8,7 @@ from reveal_analyzer.gangs.rank import MOST_RANKS, WINDOW_S, LostPart, Rank
 from reveal_analyzer.heartbeat.tracker import StepTime
 from reveal_analyzer.ledger.accounts import Accounts
 from reveal_analyzer.ledger.lost_time import LostTime, lost_time
-from reveal_analyzer.ledger.totals import LedgerTotals
+from reveal_analyzer.ledger.totals import LedgerTotals, Totals
 from reveal_analyzer.subjects.history import SubjectHistory
 from reveal_analyzer.subjects.job_name import has_process_id, job_name
 from reveal_contract import ledger
@@ -17,6 +17,7 @@ from reveal_contract.time_units import NS_PER_SECOND
 
 _LEAST_DESIRED = 0.1  # CPUs: a rank that wants less does no work of its own
 _OF_SERVICES = ("ReplicaSet", "ReplicationController", "DaemonSet", "Node")  # controllers of pods
+_REMEMBERED_WINDOWS = 60
 _LEAST_SECONDS = WINDOW_S // 2  # of a window: fewer do not show it
 
 
@@ -28,6 +29,7 @@ class RankRecorder:
         self._window = 0
         self._totals = LedgerTotals()
         self._ended: list[Rank] = []
+        self._worked: dict[str, int] = {}  # subjects that did work of their own -> last window
 
     def push(self, start_ns: int, accounts: Accounts, steps: Mapping[str, StepTime]) -> None:
         """Add a second; the first one of a window ends the one before."""
@@ -46,10 +48,28 @@ class RankRecorder:
         totals = self._totals.totals()
         if totals.seconds < _LEAST_SECONDS:
             return
-        busy = [each for each in lost_time(totals) if each.desired >= _LEAST_DESIRED]
-        for each in busy[:MOST_RANKS]:
-            if each.subject not in ledger.NAMELESS:
-                yield from self._rank(each, steps.get(each.subject))
+        busy = {each.subject: each for each in lost_time(totals)}
+        for subject, desired in self._workers(totals)[:MOST_RANKS]:
+            lost = busy.get(subject) or LostTime(subject, desired, 0.0, ())
+            yield from self._rank(lost, steps.get(subject))
+
+    def _workers(self, totals: Totals) -> list[tuple[str, float]]:
+        """Return the subjects that do work or did a short time ago, and what they desired (CPUs).
+
+        A rank that waits for a slow one all the time desires nearly nothing.
+        """
+        whole_ns = totals.seconds * NS_PER_SECOND
+        desired = {name: totals.desired(name) / whole_ns for name in totals.times}
+        working = [name for name, cpus in desired.items() if cpus >= _LEAST_DESIRED]
+        self._worked |= dict.fromkeys(working, self._window)
+        since = self._window - _REMEMBERED_WINDOWS
+        self._worked = {name: last for name, last in self._worked.items() if last > since}
+        found = [
+            (name, desired[name])
+            for name in self._worked
+            if name in desired and name not in ledger.NAMELESS
+        ]
+        return sorted(found, key=lambda each: -each[1])
 
     def _rank(self, lost: LostTime, step: StepTime | None) -> Iterator[Rank]:
         end_ns = (self._window + 1) * WINDOW_S * NS_PER_SECOND

@@ -58,3 +58,14 @@ def test_replicas_of_services_are_no_ranks(owner: str, job: str, is_rank: bool) 
     identity = replace(IDENTITY, owner=owner, job=job)
     names = {rank.name for rank in recorded(WINDOW_S + 1, identity=identity)}
     assert ("train-0" in names) is is_rank
+
+
+def test_a_rank_that_waits_all_the_time_is_still_one() -> None:
+    recorder = RankRecorder("n1", SubjectHistory(lambda: [IDENTITY]))
+    for number, run in enumerate((0.2, 0.01, 0.01)):
+        accounts = accounts_of({POD: Times(run=run), "/hog.service": Times(run=1.0)})
+        for second in range(WINDOW_S):
+            recorder.push(FIRST_NS + (number * WINDOW_S + second) * 10**9, accounts, {})
+    waiting = next(rank for rank in recorder.pop_ended() if rank.name == "train-0")
+    assert waiting.desired == pytest.approx(0.01, abs=0.001)
+    assert waiting.lost == ()
