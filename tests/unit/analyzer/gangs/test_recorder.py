@@ -60,7 +60,7 @@ def test_replicas_of_services_are_no_ranks(owner: str, job: str, is_rank: bool) 
     assert ("train-0" in names) is is_rank
 
 
-def test_a_rank_that_waits_all_the_time_is_still_one() -> None:
+def test_a_rank_that_waits_all_the_time_is_still_a_rank() -> None:
     recorder = RankRecorder("n1", SubjectHistory(lambda: [IDENTITY]))
     for number, run in enumerate((0.2, 0.01, 0.01)):
         accounts = accounts_of({POD: Times(run=run), "/hog.service": Times(run=1.0)})
