@@ -1,6 +1,6 @@
 """What the history of a node costs: bytes, and CPU time beside the analysis of the same slices.
 
-    python bench/node_history.py RECORDING...
+    python bench/node_history.py [RECORDING...]    (default: an H100 with faults)
 
 The slices of each recording are analyzed, and then kept, in one process.  A day is 86,400 times the
 mean of a second.
@@ -23,6 +23,7 @@ from reveal_cli.recordings import Slices
 from reveal_contract.settings import AnalyzerSettings
 
 _END = 2**62
+_GPU = Path(__file__).parents[1] / "tests/fixtures/gpu_faults/gpu-1.rvl"
 
 
 @dataclass
@@ -46,7 +47,7 @@ class _Memory:
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit code 0 done."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("recordings", metavar="RECORDING", nargs="+", type=Path)
+    parser.add_argument("recordings", metavar="RECORDING", nargs="*", default=[_GPU], type=Path)
     asked = parser.parse_args(argv)
     report("node_history", [_row(recording) for recording in asked.recordings])
     return 0
