@@ -32,6 +32,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from reveal_contract.byte_planes import filled, from_planes, to_planes
 from reveal_contract.channels import ChannelTable
 from reveal_contract.envelope import (
     FAST_MISSING,
@@ -97,8 +98,8 @@ def encode(message: Message, gauges: Bools) -> bytes:
     _refuse_mismatched(message)
     steps = _as_steps(message.fast, message.fast_missing, gauges)
     firsts = np.concatenate([steps[:1].ravel(), np.where(message.slow_missing, 0, message.slow)])
-    first_planes, first_bytes = _planes(firsts)
-    step_planes, step_bytes = _planes(np.ascontiguousarray(steps[1:].T).ravel())
+    first_planes, first_bytes = to_planes(firsts)
+    step_planes, step_bytes = to_planes(np.ascontiguousarray(steps[1:].T).ravel())
     flags, masks = _masks(message)
     data = b"".join([_lateness(message, head.ticks), first_bytes, step_bytes, masks])
     return seal(head, Body(flags, first_planes, step_planes, data))
@@ -113,10 +114,10 @@ def unpack(head: Head, body: Body, levels: Bools) -> Values:
     firsts, steps = width + head.slow_width, width * (ticks - 1)
     parts = sizes(head, body.flags, body.first_planes, body.step_planes)
     _, first_bytes, step_bytes, fast_bits, slow_bits = _split(bytes(body.data), parts)
-    first = _unplane(first_bytes, firsts, body.first_planes)
+    first = from_planes(first_bytes, firsts, body.first_planes)
     fast = np.empty((ticks, width), np.int64)
     fast[0] = first[:width]
-    fast[1:] = _unplane(step_bytes, steps, body.step_planes).reshape(width, ticks - 1).T
+    fast[1:] = from_planes(step_bytes, steps, body.step_planes).reshape(width, ticks - 1).T
     if levels.size:
         _levels(fast, levels)
     slow = first[width:].astype(np.int64)
@@ -162,43 +163,14 @@ def _as_steps(fast: Ints, missing: Bools, gauges: Bools) -> Ints:
     """Return counters as they are, gauges as first level and differences, with gaps filled."""
     steps = np.where(missing, 0, fast) if missing.any() else fast.copy()
     if missing[:, gauges].any():
-        steps[:, gauges] = _filled(fast[:, gauges], missing[:, gauges])
+        steps[:, gauges] = filled(fast[:, gauges], missing[:, gauges])
     steps[1:, gauges] -= steps[:-1, gauges].copy()
     return steps
-
-
-def _filled(levels: Ints, missing: Bools) -> Ints:
-    """Return levels with gaps filled by the last one (0 before the first): they take no bytes."""
-    ticks = np.arange(len(levels))[:, None]
-    last = np.maximum.accumulate(np.where(missing, -1, ticks), axis=0)
-    filled = np.take_along_axis(levels, np.maximum(last, 0), axis=0)
-    return np.where(last < 0, 0, filled)
 
 
 def _levels(fast: Ints, gauges: Bools) -> None:
     levels = np.flatnonzero(gauges)
     fast[:, levels] = np.add.accumulate(fast.take(levels, axis=1), axis=0)
-
-
-def _planes(values: Ints) -> tuple[int, bytes]:
-    """Return zigzag values in as many byte planes as the largest one needs."""
-    zigzag = ((values << 1) ^ (values >> 63)).view(np.uint64)
-    largest = int(zigzag.max(initial=0))
-    planes = (largest.bit_length() + 7) // 8
-    split = zigzag.view(np.uint8).reshape(-1, 8)
-    return planes, np.ascontiguousarray(split[:, :planes].T).tobytes()
-
-
-def _unplane(data: bytes, count: int, planes: int) -> NDArray[np.signedinteger]:
-    """Return the values in the narrowest integers for so many planes: most steps take one."""
-    width = next(size for size in (1, 2, 4, 8) if planes <= size)
-    split = np.zeros((count, width), np.uint8)
-    for plane, values_of in enumerate(np.frombuffer(data, np.uint8).reshape(planes, count)):
-        split[:, plane] = values_of  # twice as fast as all planes transposed
-    zigzag = split.view(f"<u{width}").ravel()
-    unit = zigzag.dtype.type(1)
-    values: NDArray[np.signedinteger] = ((zigzag >> unit) ^ -(zigzag & unit)).view(f"<i{width}")
-    return values
 
 
 def _masks(message: Message) -> tuple[int, bytes]:

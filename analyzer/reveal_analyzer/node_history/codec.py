@@ -27,6 +27,7 @@ import zstandard
 
 from reveal_analyzer.arrays import Bools, Ints
 from reveal_contract import foreign_json
+from reveal_contract.byte_planes import filled, from_planes, to_planes
 from reveal_contract.channels import (
     MAX_CHANNELS,
     Channel,
@@ -74,11 +75,8 @@ class Part:
 
 def encode(part: Part) -> bytes:
     """Return the bytes of a part."""
-    filled = _filled(part.steps, part.missing)
-    differences = np.diff(filled, axis=0, prepend=0).T
-    zigzag = ((differences << 1) ^ (differences >> 63)).astype(np.uint64)
-    planes = (int(zigzag.max(initial=0)).bit_length() + 7) // 8
-    split = np.ascontiguousarray(zigzag).view(np.uint8).reshape(-1, 8)[:, :planes]
+    differences = np.diff(filled(part.steps, part.missing), axis=0, prepend=0)
+    planes, step_bytes = to_planes(np.ascontiguousarray(differences.T).ravel())
     header = {
         "node": part.node,
         "boot": part.boot.hex(),
@@ -93,7 +91,7 @@ def encode(part: Part) -> bytes:
     body = b"".join(
         [
             _LENGTH.pack(len(text)), text, part.sequences.astype("<i8").tobytes(),
-            part.starts_ns.astype("<i8").tobytes(), np.ascontiguousarray(split.T).tobytes(),
+            part.starts_ns.astype("<i8").tobytes(), step_bytes,
             np.packbits(part.missing.T).tobytes() if header["missing"] else b"",
         ]
     )  # fmt: skip
@@ -141,13 +139,8 @@ def _decoded(header: Any, body: bytes) -> Part:
     if width > MAX_CHANNELS or len(body) != end + masks:
         raise ValueError(f"{len(body)} bytes are not {seconds} seconds of {width} channels")
     numbers = np.frombuffer(body[:begin], "<i8").astype(np.int64)
-    split = np.zeros((width * seconds, 8), np.uint8)
-    split[:, :planes] = np.frombuffer(body[begin:end], np.uint8).reshape(planes, width * seconds).T
-    zigzag = split.view("<u8").ravel()
-    differences = (zigzag >> np.uint64(1)).astype(np.int64) ^ -(zigzag & np.uint64(1)).astype(
-        np.int64
-    )
-    steps = np.cumsum(differences.reshape(width, seconds), axis=1).T
+    differences = from_planes(body[begin:end], width * seconds, planes).reshape(width, seconds)
+    steps = np.cumsum(differences, axis=1, dtype=np.int64).T
     missing = bits(body[end:], (width, seconds)).T
     boot = bytes.fromhex(header["boot"])
     if len(boot) != _BOOT_BYTES:
@@ -156,14 +149,6 @@ def _decoded(header: Any, body: bytes) -> Part:
         str(header["node"]), boot, str(header["writer"]), known, added,
         numbers[:seconds], numbers[seconds:], steps, missing,
     )  # fmt: skip
-
-
-def _filled(steps: Ints, missing: Bools) -> Ints:
-    """Return steps with gaps filled by the last one (0 before the first): they take no bytes."""
-    rows = np.arange(len(steps))[:, None]
-    last = np.maximum.accumulate(np.where(missing, -1, rows), axis=0)
-    filled = np.take_along_axis(steps, np.maximum(last, 0), axis=0)
-    return np.where(last < 0, 0, filled)
 
 
 def _number(value: Any, most: int) -> int:
