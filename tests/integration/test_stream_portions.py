@@ -50,8 +50,8 @@ def test_slices_of_known_tables_are_never_refused_for_their_age(
     stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where thousands of nodes start, the last table is parsed after more than a minute."""
-    monkeypatch.setattr("reveal_analyzer.stream.channel_tables.WAIT_SECONDS", 0.0)
-    monkeypatch.setattr("reveal_analyzer.stream.channel_tables.MAX_WAITING", 2)
+    monkeypatch.setattr("reveal_analyzer.stream.waiting_slices.WAIT_SECONDS", 0.0)
+    monkeypatch.setattr("reveal_analyzer.stream.waiting_slices.MAX_WAITING", 2)
     late = ChannelTable(TABLE.fast[:1], ())
     stream.announce(late)
     stream.send(*(message("n", sequence, late) for sequence in range(9)))

@@ -1,10 +1,9 @@
-"""Channel tables by their keys, and the queue of slices whose table is not announced yet."""
+"""Channel tables by their keys: each is fetched once, from what the nodes announced."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +12,6 @@ from typing import Any
 
 import redis
 
-from reveal_analyzer.stream.consumer import StreamEntry
 from reveal_contract import wire
 from reveal_contract.channels import ChannelTable, TableError
 from reveal_contract.names import EARLIER_TABLES_KEY, table_changes_key, table_key
@@ -25,14 +23,26 @@ MAX_BAD = 512  # keys of unusable tables, which are logged once
 # A table is half a megabyte, and each start or end of a pod makes a new one.  If a node returns to
 # an old table, that is fetched again.
 UNUSED_SECONDS = 120.0
-RETRY_SECONDS = 0.25
+RETRY_SECONDS = 0.25  # until the second request; each later pause is longer
+LONGEST_RETRY_SECONDS = 4.0
+_LONGER = 1.5
 # Large tables take tens of milliseconds each.  When an analyzer starts, those of all nodes are new,
 # and the leases must be renewed meanwhile.
 FETCH_SECONDS = 0.1
 PORTION = 4  # tables fetched together
 MOST_ASKED = 4  # nodes whose changes may give the same table
-MAX_WAITING = 4096  # slices; at 5 KB each they hold 20 MB
-WAIT_SECONDS = 60.0
+_ASKED_SECONDS = 60.0  # without need of it, a table counts as one that was never asked for
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """When a table was requested last, and the pause until the next request."""
+
+    last_s: float
+    pause_s: float = RETRY_SECONDS
+
+    def again(self, now: float) -> _Asked:
+        return _Asked(now, min(LONGEST_RETRY_SECONDS, self.pause_s * _LONGER))
 
 
 @dataclass(frozen=True)
@@ -53,7 +63,7 @@ class ChannelTables:
         self._profile = profile
         # with the time of its last use; the longest unused comes first
         self._known: dict[bytes, tuple[DecodableTable, float]] = {}
-        self._asked: dict[bytes, float] = {}
+        self._asked: dict[bytes, _Asked] = {}
         self._bad: set[bytes] = set()
 
     def get(self, key: bytes) -> DecodableTable | None:
@@ -66,17 +76,26 @@ class ChannelTables:
         ``needed`` has the nodes that use each table.
         """
         now = time.monotonic()
-        due = [key for key in needed if now - self._asked.get(key, -1e9) >= RETRY_SECONDS]
         self._asked = {
-            key: asked for key, asked in self._asked.items() if now - asked < WAIT_SECONDS
+            key: asked for key, asked in self._asked.items() if now - asked.last_s < _ASKED_SECONDS
         }
+        due = [key for key in needed if self._is_due(key, now)]
         for start in range(0, len(due), PORTION):
             if start and time.monotonic() - now >= FETCH_SECONDS:
                 return True
             keys = due[start : start + PORTION]
-            self._asked.update(dict.fromkeys(keys, now))
+            self._note_asked(keys, now)
             self._request(client, {key: needed[key] for key in keys})
         return False
+
+    def _is_due(self, key: bytes, now: float) -> bool:
+        asked = self._asked.get(key)
+        return asked is None or now - asked.last_s >= asked.pause_s
+
+    def _note_asked(self, keys: Iterable[bytes], now: float) -> None:
+        for key in keys:
+            before = self._asked.get(key)
+            self._asked[key] = _Asked(now) if before is None else before.again(now)
 
     def _request(self, client: redis.Redis, needed: Mapping[bytes, Sequence[str]]) -> None:
         """Request some tables: whole, else as changes, and whole the bases of these."""
@@ -160,86 +179,3 @@ def _announced(own: object, earlier: object) -> bytes | None:
         if isinstance(answer, bytes):
             return answer
     return None
-
-
-@dataclass(frozen=True)
-class WaitingSlice:
-    """A message as it arrived: 5 KB, decoded it would be ten times that."""
-
-    entry: StreamEntry
-    table: bytes
-    since: float
-
-
-class WaitingRoom:
-    """Slices whose table is not known, in order; limited in number and time.
-
-    While one slice of a node waits, all later ones of that node wait too: their order stays.
-    """
-
-    def __init__(self) -> None:
-        self._nodes: dict[str, deque[WaitingSlice]] = {}
-        self._count = 0
-
-    def __contains__(self, node: str) -> bool:
-        return node in self._nodes
-
-    def __len__(self) -> int:
-        return self._count
-
-    def add(self, entry: StreamEntry, node: str, table: bytes) -> None:
-        parked = WaitingSlice(entry, table, time.monotonic())
-        self._nodes.setdefault(node, deque()).append(parked)
-        self._count += 1
-
-    def needed_tables(self) -> dict[bytes, list[str]]:
-        """Return the tables that the first slice of each node waits for, with these nodes."""
-        needed: dict[bytes, list[str]] = {}
-        for node, line in self._nodes.items():
-            needed.setdefault(line[0].table, []).append(node)
-        return needed
-
-    def overdue(self, tables: ChannelTables) -> list[WaitingSlice]:
-        """Remove and return slices that waited too long for their table, or are over the limit."""
-        oldest = time.monotonic() - WAIT_SECONDS
-        out: list[WaitingSlice] = []
-        for node in list(self._nodes):
-            while (
-                (first := self._first(node)) is not None
-                and (first.since < oldest or self._count > MAX_WAITING)
-                and tables.get(first.table) is None
-            ):
-                out.append(self._pop(node))
-        return out
-
-    def ready(self, tables: ChannelTables, most: int) -> list[tuple[WaitingSlice, DecodableTable]]:
-        """Remove and return slices whose table is known now, those of each node in order."""
-        out: list[tuple[WaitingSlice, DecodableTable]] = []
-        for node in list(self._nodes):
-            while (
-                len(out) < most
-                and (first := self._first(node)) is not None
-                and (known := tables.get(first.table)) is not None
-            ):
-                out.append((self._pop(node), known))
-        return out
-
-    def forget(self, shards: Iterable[int]) -> None:
-        """Drop the slices of shards that another analyzer reads now."""
-        gone = set(shards)
-        for node, line in list(self._nodes.items()):
-            if line[0].entry.shard in gone:
-                self._count -= len(line)
-                del self._nodes[node]
-
-    def _first(self, node: str) -> WaitingSlice | None:
-        line = self._nodes.get(node)
-        return line[0] if line else None
-
-    def _pop(self, node: str) -> WaitingSlice:
-        line = self._nodes[node]
-        parked = line.popleft()
-        self._count -= 1
-        if not line:
-            del self._nodes[node]
-        return parked

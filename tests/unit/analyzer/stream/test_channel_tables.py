@@ -9,6 +9,7 @@ import pytest
 from reveal_analyzer.stream import channel_tables
 from reveal_analyzer.stream.channel_tables import (
     FETCH_SECONDS,
+    LONGEST_RETRY_SECONDS,
     PORTION,
     UNUSED_SECONDS,
     ChannelTables,
@@ -96,3 +97,13 @@ def test_many_tables_are_fetched_in_portions_of_limited_time(
     while known.fetch(client, {key: ["n1"] for key in missing}):  # type: ignore[arg-type]
         missing = [key for key in keys if known.get(key) is None]
     assert all(known.get(key) is not None for key in keys)
+
+
+def test_a_table_that_does_not_come_is_requested_less_and_less_often(clock: FakeClock) -> None:
+    """Somebody may send slices of thousands of tables that nobody announces."""
+    known, client = ChannelTables("p"), Announced()
+    for _ in range(1200):  # a minute of polls
+        assert not known.fetch(client, {b"unknown!": ["n1"]})  # type: ignore[arg-type]
+        clock.now += 0.05
+    requests = client.asked.count(1)
+    assert 60 / LONGEST_RETRY_SECONDS <= requests <= 2 * 60 / LONGEST_RETRY_SECONDS
