@@ -31,6 +31,8 @@ from reveal_contract.metric import Subsystem
 from reveal_contract.time_units import NS_PER_SECOND
 
 NEW_S = 60  # seconds for which a subject counts as new
+# It computes for less long before it does its work: imports, and code that is compiled.
+NEW_CPU_S = 30
 _SETTLED_S = 10  # subjects that appear before were there when the analysis began
 _SPAN = 5  # seconds over which share and pressure are judged
 _MIN_SHARE = 0.7  # of a subsystem's work, by new subjects
@@ -39,11 +41,14 @@ _MAX_QUEUED = 0.3  # requests at a device: asynchronous ones block it without ca
 _MANY_READS = 100  # per second: fewer do not matter, whatever their size
 _SMALL_READ = 8_192  # bytes: one or two pages, so read-ahead did not help
 _MUCH_LOCKED = 64 << 20  # bytes that became unevictable since the start
+_NEW_S = {Subsystem.CPU: NEW_CPU_S, Subsystem.STORAGE: NEW_S, Subsystem.MEMORY: NEW_S}
 _WORK = {
+    Subsystem.CPU: ("cpu.subject.usage",),
     Subsystem.STORAGE: ("storage.subject.read_bytes", "storage.subject.write_bytes"),
     Subsystem.MEMORY: ("memory.subject.page_faults",),
 }
 _PRESSURE = {
+    Subsystem.CPU: "cpu.pressure.some",
     Subsystem.STORAGE: "storage.pressure.some",
     Subsystem.MEMORY: "memory.pressure.some",
 }
@@ -129,7 +134,7 @@ class JobStarts:
                 self._started[name] = self._age
 
     def _suppressed(self, subsystem: Subsystem, channels: _WorkChannels, values: Floats) -> bool:
-        new = [self._is_new(name) for name in channels.subjects]
+        new = [self._is_new(name, _NEW_S[subsystem]) for name in channels.subjects]
         recent = self._recent.setdefault(subsystem, deque(maxlen=_SPAN))
         if not any(new):
             recent.clear()
@@ -160,8 +165,8 @@ class JobStarts:
         read_bytes = float(np.nansum(values[channels.read_bytes[new]]))
         return reads > _MANY_READS and read_bytes < _SMALL_READ * reads
 
-    def _is_new(self, name: str) -> bool:
-        return self._age - self._started[name] < NEW_S
+    def _is_new(self, name: str, seconds: int = NEW_S) -> bool:
+        return self._age - self._started[name] < seconds
 
 
 def _work_channels(channels: Sequence[Channel]) -> dict[Subsystem, _WorkChannels]:

@@ -7,7 +7,7 @@ from itertools import chain
 import pytest
 
 from reveal_analyzer.derive.deriver import Deriver
-from reveal_analyzer.live.job_starts import NEW_S, JobStarts
+from reveal_analyzer.live.job_starts import NEW_CPU_S, NEW_S, JobStarts
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind, Lane, Subsystem
 from support.synthetic_node import Node
@@ -155,3 +155,41 @@ def test_a_start_that_locks_memory_is_not_suppressed() -> None:
     locked = {"memory.unevictable": 4096.0 + (1 << 20)}
     assert not any(host.run(10, touched | locked, OLD, NEW))
     assert host.run(2, touched | kib, OLD, NEW)[-1] == {Subsystem.MEMORY}
+
+
+CPU = frozenset({Subsystem.CPU})
+USAGE = {f"cpu.subject.usage{{{NEW}}}": 9e8, f"cpu.subject.usage{{{OLD}}}": 1e8}
+
+
+class ComputingHost(Host):
+    """A host whose subjects compute."""
+
+    def __init__(self) -> None:
+        super().__init__((Channel("cpu.pressure.some", "", Kind.COUNTER, 1e3),))
+
+    def run(
+        self, seconds: int, changed: dict[str, float], *subjects: str, missing: str = ""
+    ) -> list[frozenset[Subsystem]]:
+        usage = [Channel("cpu.subject.usage", name, Kind.COUNTER, 1.0) for name in subjects]
+        self.node.table = ChannelTable(self.host, tuple(usage))
+        return [self._suppressed(changed, missing) for _ in range(seconds)]
+
+
+def test_what_a_new_job_computes_is_suppressed_for_a_shorter_time() -> None:
+    """Imports and compilation take seconds of a CPU, and others wait a little for it."""
+    suppressed = ComputingHost().run(
+        NEW_S, USAGE | {"cpu.pressure.some": 5e4}, OLD, NEW
+    )  # fmt: skip
+    assert set(suppressed[:NEW_CPU_S]) == {CPU}
+    assert not any(suppressed[NEW_CPU_S:])
+
+
+def test_a_new_job_for_which_others_wait_is_not_suppressed() -> None:
+    suppressed = ComputingHost().run(10, USAGE | {"cpu.pressure.some": 2e5}, OLD, NEW)
+    assert not any(suppressed)
+
+
+def test_the_computing_of_an_old_job_is_not_suppressed_by_a_start() -> None:
+    old = {f"cpu.subject.usage{{{NEW}}}": 1e8, f"cpu.subject.usage{{{OLD}}}": 9e8}
+    suppressed = ComputingHost().run(10, old | {"cpu.pressure.some": 5e4}, OLD, NEW)
+    assert not any(suppressed)
