@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from reveal_cli.errors import ERROR, CliError
 from reveal_cli.guarded_output import GuardedOutput, guarded_streams
 from reveal_cli.interrupt import Interrupt, Interrupted
+from reveal_cli.stderr_lines import note
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class Program:
         return code
 
     def _failed(self, sentence: str, code: int = ERROR) -> int:
-        print(f"{self.name}: {sentence}", file=sys.stderr)
+        note(sentence, self.name)
         return code
 
     def _incomplete(self, output: GuardedOutput) -> bool:

@@ -17,6 +17,7 @@ from rich.text import Text
 from reveal_cli.lost_time_text import short_lines
 from reveal_cli.options import format_duration
 from reveal_cli.redrawn_block import can_redraw, redrawn_block
+from reveal_cli.stderr_lines import inert
 from reveal_cli.terminal import console
 from reveal_contract.metric import Subsystem
 
@@ -78,7 +79,7 @@ class PlainProgress:
         """Draw nothing."""
 
     def warn(self, line: str) -> None:
-        print(f"reveal: {line}", file=self._stream, flush=True)
+        print(f"reveal: {inert(line)}", file=self._stream, flush=True)
 
     def event(self, line: str) -> None:
         """Print nothing."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC
@@ -32,6 +31,7 @@ from reveal_cli.analysis import Analysis, file_kind
 from reveal_cli.errors import USAGE, CliError
 from reveal_cli.findings_table import FindingsTable
 from reveal_cli.options import OFFLINE, format_duration
+from reveal_cli.stderr_lines import note
 from reveal_cli.table_progress import TableProgress
 from reveal_contract.finding import Finding
 from reveal_contract.sensitivity import SENSITIVITIES
@@ -118,7 +118,7 @@ def analyze(path: Path, arguments: argparse.Namespace) -> Analysis:
                 blocks=lambda: list(table_understanding.blocks(data)),
                 scores=partial(iter, ()),
             )
-        print(f"reveal: {path}: {table_understanding.in_a_line(data)}", file=sys.stderr)
+        note(f"{path}: {table_understanding.in_a_line(data)}")
         nodes = with_baselines(data, arguments.baseline, arguments)
         cases = [_case(node, path, arguments, progress) for node in nodes]
         progress.step("ranking")

@@ -1,24 +1,39 @@
 """Text and tables on stdout, through rich.
 
 Output has colors on a terminal only, and none where ``NO_COLOR`` is set.  In a file or pipe it is
-plain text of a fixed width, so that it does not depend on where the command runs.
+plain text of a fixed width, so that it does not depend on where the command runs.  Names that
+strangers chose (columns of a table, hosts) cannot control the terminal.
 """
 
 from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TextIO
 
 from rich import box
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.padding import Padding
+from rich.segment import Segment
 from rich.table import Column, Table
+
+from reveal_cli.stderr_lines import inert
 
 MAX_WIDTH = 120
 _MIN_WIDTH = 20
 _GAP = 2  # columns between two cells
+
+
+class InertConsole(Console):
+    """A console whose only control sequences are its own."""
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterator[Segment]:
+        for segment in super().render(renderable, options):
+            clean = segment.control or segment.text.isprintable()
+            yield segment if clean else Segment(inert(segment.text), segment.style)
 
 
 def show(*blocks: RenderableType) -> None:
@@ -34,7 +49,7 @@ def plain_text(
     *blocks: RenderableType, width: int = MAX_WIDTH, stream: TextIO | None = None
 ) -> str:
     """Return blocks as text without colors, in the characters that ``stream`` can encode."""
-    plain = Console(
+    plain = InertConsole(
         file=stream, width=width, force_terminal=False, color_system=None,
         markup=False, highlight=False, emoji=False,
     )  # fmt: skip
@@ -44,7 +59,7 @@ def plain_text(
 
 def console(stream: TextIO, width: int | None = None) -> Console:
     """Return a console that prints text as it is: no markup, emoji or highlighted numbers."""
-    return Console(
+    return InertConsole(
         file=stream, width=width, force_terminal=stream.isatty(),
         markup=False, highlight=False, emoji=False,
     )  # fmt: skip

@@ -64,6 +64,8 @@ def refuse_unencodable(head: Head) -> None:
         )
     if not 1 <= len(head.node.encode()) <= MAX_NODE_BYTES:
         raise WireError(f"node name {head.node!r} is not of 1 to {MAX_NODE_BYTES} bytes")
+    if not head.node.isprintable():
+        raise WireError(f"node name {head.node!a} is not printable")
     if len(head.boot) != 16 or len(head.table) != 8:
         raise WireError("boot id takes 16 bytes and table key 8")
 
@@ -182,6 +184,10 @@ def _own_decompressor() -> zstandard.ZstdDecompressor:
 
 def _node(name: bytes) -> str:
     try:
-        return name.decode()
+        node = name.decode()
     except UnicodeDecodeError:
         raise WireError("node name is not UTF-8") from None
+    # people read it in logs, tables and reports: a collector sends no other
+    if not node.isprintable():
+        raise WireError(f"node name {node!a} is not printable")
+    return node

@@ -128,7 +128,7 @@ def messages(draw: st.DrawFn) -> tuple[Message, wire.Bools]:
     small = st.integers(-300, 300)
     values = draw(st.sampled_from([st.integers(INT64.min, INT64.max), small]))
     message = Message(
-        node=draw(st.text(min_size=1, max_size=20).filter(_encodable)),
+        node=draw(st.text(min_size=1, max_size=20).filter(str.isprintable)),
         boot=draw(st.binary(min_size=16, max_size=16)),
         sequence=draw(st.integers(0, 2**64 - 1)),
         start_ns=draw(st.integers(INT64.min, INT64.max)),
@@ -141,13 +141,6 @@ def messages(draw: st.DrawFn) -> tuple[Message, wire.Bools]:
         lateness=draw(hnp.arrays(np.int32, draw(st.sampled_from([0, ticks])))),
     )
     return message, draw(hnp.arrays(np.bool_, width))
-
-
-def _encodable(text: str) -> bool:
-    try:
-        return len(text.encode()) <= wire.MAX_NODE_BYTES
-    except UnicodeEncodeError:
-        return False
 
 
 @given(messages())
@@ -258,6 +251,19 @@ def test_frames_with_a_wrong_length_are_refused() -> None:
     for frame in (unsized, honest[:-1], honest + honest, b"", bomb(size - 1)):
         with pytest.raises(WireError):
             wire.decode(claim(frame=frame))
+
+
+@pytest.mark.parametrize("name", ["n\x1b[31m1", "a\nb", "\u202ea", "\0"])
+def test_a_node_name_that_could_control_a_terminal_is_refused(name: str) -> None:
+    with pytest.raises(WireError, match="not printable"):
+        wire.encode(dataclasses.replace(plain(), node=name), GAUGES)
+    raw = name.encode()
+    data = wire.encode(dataclasses.replace(plain(), node="n" * len(raw)), GAUGES)
+    forged = sealed(data[:HEADER] + raw + data[HEADER + len(raw) :])
+    with pytest.raises(WireError, match="not printable"):
+        wire.decode(forged, GAUGES)
+    with pytest.raises(WireError, match="not printable"):
+        wire.peek(forged)
 
 
 def test_a_node_name_that_is_not_utf8_or_too_long_is_refused() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from reveal_cli.interrupt import Interrupt
 from reveal_cli.options import add_judging, add_table, length
 from reveal_cli.output_files import jsonl, print_findings
 from reveal_cli.output_paths import check_outputs
+from reveal_cli.stderr_lines import note
 from reveal_cli.summary_text import exit_code
 from reveal_cli.terminal import show
 from reveal_contract.finding import Finding
@@ -111,7 +111,7 @@ def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
             found += [*analysis.findings, *analysis.hints]
             lost += analysis.lost_time
             for warning in analysis.warnings:
-                print(f"reveal: {warning}", file=sys.stderr)
+                note(warning)
             if not arguments.json:
                 title = [f"{path}:"] if len(arguments.files) > 1 else []
                 show(*title, *analysis.blocks())

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from reveal_cli.errors import DONE
 from reveal_cli.interrupt import Interrupt
 from reveal_cli.options import add_table
+from reveal_cli.stderr_lines import note
 from reveal_cli.time_spans import span
 
 
@@ -50,6 +50,6 @@ def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
 
         rankings, warnings = explain(arguments)
         for warning in warnings:
-            print(f"reveal: {warning}", file=sys.stderr)
+            note(warning)
         print_rankings(rankings, as_json=arguments.json)
     return DONE

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from reveal_cli.atomic_file import write_atomically
@@ -11,6 +10,7 @@ from reveal_cli.errors import DONE, USAGE, CliError
 from reveal_cli.interrupt import Interrupt
 from reveal_cli.output_paths import check_outputs
 from reveal_cli.scan_directory import recording_of
+from reveal_cli.stderr_lines import note
 
 _CSV, _PARQUET = ".csv", ".parquet"
 
@@ -58,5 +58,5 @@ def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
         rows = RecordingRows(recording, arguments.metric)
         write_atomically(output, csv_lines(rows) if output.suffix == _CSV else parquet_parts(rows))
         for line in rows.warnings:
-            print(f"reveal: {line}", file=sys.stderr)
+            note(line)
     return DONE

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ from reveal_cli.interrupt import Interrupt
 from reveal_cli.options import add_judging, analyzer_settings
 from reveal_cli.output_paths import check_outputs
 from reveal_cli.scan_directory import RECORDING, REPORT, SCAN_FILES
+from reveal_cli.stderr_lines import note
 from reveal_cli.summary_text import exit_code
 
 _JUDGING = ("mode", "sensitivity", "warmup")
@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
         else:
             judged = _judged(arguments)
             write_report(judged, arguments.output)
-    print(f"reveal: {arguments.output} is written", file=sys.stderr)
+    note(f"{arguments.output} is written")
     return exit_code([*judged.findings, *judged.hints], arguments.fail_on)
 
 

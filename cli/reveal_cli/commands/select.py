@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -19,6 +18,7 @@ from reveal_cli.errors import DONE, USAGE, CliError
 from reveal_cli.interrupt import Interrupt
 from reveal_cli.options import nanoseconds
 from reveal_cli.output_paths import check_outputs
+from reveal_cli.stderr_lines import note
 from reveal_cli.terminal import show, table
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
         workloads, warnings = metric_selection.correlated(files, arguments.every)
         selection, points, knee = metric_selection.chosen(workloads, arguments.threshold)
         for warning in (*warnings, *metric_selection.doubts(workloads, selection)):
-            print(f"reveal: {warning}", file=sys.stderr)
+            note(warning)
         if arguments.output:
             write_atomically(arguments.output, [selection.to_yaml()])
         if draw is not None:

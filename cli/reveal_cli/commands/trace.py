@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from reveal_cli.atomic_file import write_atomically
@@ -11,6 +10,7 @@ from reveal_cli.errors import DONE, USAGE, CliError
 from reveal_cli.interrupt import Interrupt
 from reveal_cli.output_paths import check_outputs
 from reveal_cli.scan_directory import FINDINGS, recording_of
+from reveal_cli.stderr_lines import note
 from reveal_contract.finding import rfc3339
 from reveal_contract.settings import AnalyzerSettings
 
@@ -74,7 +74,7 @@ def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
         packets = traced.timeline.packets(traced.first_ns, origin_ns)
         write_atomically(arguments.output, packets)
         for line in traced.warnings:
-            print(f"reveal: {line}", file=sys.stderr)
+            note(line)
     return DONE
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +15,7 @@ from reveal_cli.kubectl import flags
 from reveal_cli.kubectl.cluster import connect
 from reveal_cli.kubectl.pod_samples import samples_of
 from reveal_cli.kubectl.reports import ClusterReport
+from reveal_cli.stderr_lines import note
 
 if TYPE_CHECKING:
     from reveal_cli.page_data.finding_parts import Judged
@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
         samples = samples_of(cluster.requests, item, arguments.reveal_namespace)
         file: Path = arguments.file or Path(f"{item.name}{arguments.ending}")
         arguments.write(samples, item, file)
-        print(f"kubectl reveal: {file} is written", file=sys.stderr)
+        note(f"{file} is written", "kubectl reveal")
     return DONE
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from reveal_cli.kubectl import flags
 from reveal_cli.kubectl.cluster import connect
 from reveal_cli.kubectl.pod_samples import AnalyzerPods, NoSamplesError
 from reveal_cli.kubectl.top import analyzers_of
+from reveal_cli.stderr_lines import note
 from reveal_cli.time_spans import Span, recent, span
 from reveal_contract.finding import rfc3339
 from reveal_contract.foreign_names import printable
@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
         data = recorded(profiles, arguments.name, *found)
         file: Path = arguments.file or Path(f"{quote(arguments.name, safe='')}.rvl")
         write_atomically(file, [data])
-        print(f"kubectl reveal: {file} is written", file=sys.stderr)
+        note(f"{file} is written", "kubectl reveal")
     return DONE
 
 

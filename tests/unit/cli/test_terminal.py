@@ -9,6 +9,7 @@ import pytest
 from rich.table import Column
 from rich.text import Text
 
+from reveal_cli.stderr_lines import note
 from reveal_cli.terminal import grid, plain_text, show, table
 from support.terminal_stream import TerminalStream
 
@@ -58,3 +59,25 @@ def test_a_grid_wraps_texts_beside_their_labels() -> None:
     assert plain_text(grid([("a", "x y z"), ("bb", "[w]")], indent=1), width=8) == (
         " a   x y\n     z\n bb  [w]\n"
     )
+
+
+def test_names_of_strangers_cannot_control_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As columns of a table, and hosts in it, which anybody may have written."""
+    evil = "\x1b]0;title\x07\x1b[2Jn1\u202e"
+    rows = table("HOST", Column("CLAIM", ratio=1), expand=True)
+    rows.add_row(evil, Text(f"busy: {evil}", style="red"))
+    for stream in (TerminalStream(), io.StringIO()):
+        monkeypatch.setenv("TERM", "xterm-256color")
+        monkeypatch.delenv("NO_COLOR", raising=False)
+        monkeypatch.setattr(sys, "stdout", stream)
+        show(f"first {evil}\nsecond", rows)
+        text = stream.getvalue()
+        assert not {"\x07", "\u202e"} & set(text)
+        assert "\x1b[2J" not in text and "\x1b]" not in text
+        assert "\\x1b[2Jn1\\u202e" in text
+        assert "second" in text.splitlines()[1]
+
+
+def test_a_line_on_stderr_is_inert(capsys: pytest.CaptureFixture[str]) -> None:
+    note("\x1b[2Ja\nb")
+    assert capsys.readouterr().err == "reveal: \\x1b[2Ja\nb\n"
