@@ -100,9 +100,19 @@ def _identity(row: object) -> Identity:
         if key in row:
             values[spec.name] = _value(key, row[key], spec.default)
     try:
-        return Identity(**{**values, "kind": SubjectKind(values.get("kind", ""))})
+        return Identity(**{**values, "kind": _kind(values.get("kind", ""))})
     except (TypeError, ValueError) as error:
         raise SubjectsError(f"subject table: {error}") from None
+
+
+def _kind(name: str) -> SubjectKind:
+    """Return the kind; one that only a later version knows is a cgroup, as all of them are."""
+    try:
+        return SubjectKind(name)
+    except ValueError:
+        if not name:
+            raise
+        return SubjectKind.CGROUP
 
 
 def _value(key: str, value: object, default: object) -> object:

@@ -49,7 +49,7 @@ def test_a_newer_collectors_keys_are_passed_over() -> None:
 
 @pytest.mark.parametrize(
     "rows",
-    [None, {}, [1], [{}], [{"instance": "a"}], [{"instance": "a", "kind": "Planet"}],
+    [None, {}, [1], [{}], [{"instance": "a"}], [{"instance": "a", "kind": ""}],
      [{"kind": "Pod"}], [{"instance": 1, "kind": "Pod"}],
      [{"instance": "a", "kind": "Pod", "sinceNs": True}],
      [{"instance": "a", "kind": "Pod", "containers": [1]}], [{}] * 5000],
@@ -67,3 +67,12 @@ def test_any_json_is_read_or_refused(rows: object) -> None:
         from_rows(rows)
     except SubjectsError:
         return
+
+
+def test_a_kind_of_a_later_version_is_a_cgroup() -> None:
+    """The other subjects of the node stay known, and this one keeps its name."""
+    rows = [{"instance": "a", "kind": "Pod"}, {"instance": "b", "kind": "Planet", "name": "earth"}]
+    first, second = from_rows(rows)
+    assert (first.kind, second.kind, second.name) == (
+        SubjectKind.POD, SubjectKind.CGROUP, "earth",
+    )  # fmt: skip
