@@ -24,6 +24,7 @@ from reveal_analyzer.sinks.jsonl import JsonlSink
 from reveal_analyzer.sinks.kube.sink import KubeSink, sink_of
 from reveal_analyzer.sinks.metrics import KubeSinkMetrics, Metrics, OtlpMetrics
 from reveal_analyzer.sinks.otlp.sink import sink_of as otlp_sink_of
+from reveal_analyzer.stream.node_admission import NodeAdmission, membership_unknown, nodes_that_fit
 from reveal_analyzer.stream.reader import StreamReader
 from reveal_analyzer.telemetry.degraded import Degradation
 from reveal_analyzer.telemetry.snapshot import Snapshot
@@ -36,6 +37,7 @@ from reveal_contract.redis_address import with_credentials
 from reveal_contract.runtime import logs
 from reveal_contract.runtime.ignored_signals import without_ignored
 from reveal_contract.runtime.liveness import LivenessFiles
+from reveal_contract.runtime.memory import usable_bytes
 from reveal_contract.settings import (
     MODES,
     PUBLISH,
@@ -201,14 +203,16 @@ def build(
     isolation_forest.preload()  # else the first finding waits for it, and so do all nodes
     metrics = Metrics()
     outputs = _outputs(settings, jsonl, cluster, metrics)
-    reader = StreamReader(settings, owner)
+    is_node = cluster.is_node if cluster is not None else membership_unknown
+    admission = NodeAdmission(nodes_that_fit(usable_bytes()), is_node)
+    reader = StreamReader(settings, owner, admission=admission)
     if settings.metrics_port:
         metrics.serve(settings.metrics_port, pulse.stalled, partial(not_ready, pulse, reader))
     analysis = _analysis_of(settings, reader, outputs.by_subject)
     fleet = Fleet(reader.connection.client, settings.profile, owner)
     observe = outputs.observe if outputs.observers else None
     worker = Worker(reader, analysis, outputs.sinks, metrics, fleet, observe, OPTIONAL_STATE)
-    for degradations in outputs.degradations:
+    for degradations in (*outputs.degradations, admission.degradations):
         worker.report_degradations(degradations)
     kept = keep_samples(settings)
     if kept.recorder is not None:
@@ -230,6 +234,7 @@ def _outputs(
     if cluster is not None:
         outputs.sinks.append(cluster)
         outputs.observers.append(cluster.observe)
+        outputs.degradations.append(cluster.degradations)
         metrics.registry.register(KubeSinkMetrics(cluster.counts))
     if settings.metrics_subjects:
         outputs.by_subject = SubjectMetrics(settings.metrics_subjects)

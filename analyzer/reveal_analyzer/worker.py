@@ -36,6 +36,8 @@ from reveal_contract.wire import Message
 log = logging.getLogger(__name__)
 
 FORGET_SECONDS = 6 * 3600.0  # a node silent for so long has left the cluster
+# a node that was silent for so long before it was learned leaves nothing to keep
+FORGET_YOUNG_SECONDS = 300.0
 _SILENT_SECONDS = 10.0  # between two checks for such nodes: one of thousands takes a millisecond
 _FACTS_SECONDS = 1.0  # between two checks for nodes whose facts are due
 _SNAPSHOT_SECONDS = 1.0
@@ -331,12 +333,16 @@ class Worker:
         now = time.monotonic()
         if now < self._silent_due:
             return
-        self._silent_due, oldest = now + _SILENT_SECONDS, now - FORGET_SECONDS
+        self._silent_due = now + _SILENT_SECONDS
         self._lose_silent(now)
-        gone = [name for name, node in self._nodes.items() if node.last_slice_s < oldest]
+        gone = [name for name, node in self._nodes.items() if self._is_gone(node, now)]
         if gone:
             self._forget(gone)
             self._checkpoints.delete(gone)
+
+    def _is_gone(self, node: WatchedNode, now: float) -> bool:
+        kept = FORGET_YOUNG_SECONDS if node.analysis.learning else FORGET_SECONDS
+        return now - max(node.last_slice_s, self._disconnected_s) >= kept
 
     def _lose_silent(self, now: float) -> None:
         """Give up the findings of nodes that have sent nothing for a while."""
@@ -357,7 +363,8 @@ class Worker:
                 self._metrics.sink_failures.labels(type(sink).__name__).inc()
                 log.exception("%s could not forget node %s", type(sink).__name__, node)
 
-    def _forget(self, nodes: Iterable[str]) -> None:
+    def _forget(self, nodes: Sequence[str]) -> None:
+        self._reader.forget_nodes(nodes)
         for node in nodes:
             self._nodes.pop(node, None)
             self._checkpoints.forget(node)

@@ -6,14 +6,17 @@ Parsing collects every bad field and raises one ``SettingsError`` that lists the
 from __future__ import annotations
 
 import json
+import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any, ClassVar, Self, get_type_hints
 
 from reveal_contract import redis_address
 from reveal_contract.fields import Reader, boolean, integer, read_fields, string, strings
 from reveal_contract.names import DEFAULT_PROFILE, camel_case
+
+log = logging.getLogger(__name__)
 
 SENSITIVITIES = ("Low", "Medium", "High")
 MODES = ("online", "paper")
@@ -25,6 +28,8 @@ PUBLISH = ("none", "observe", "kubernetes")
 # where analyzers keep the samples of findings
 EVIDENCE_STORES = ("none", "redis", "folder")
 SEVERITIES = ("Low", "Medium", "High", "Critical")
+# in a file that a program wrote; in one that somebody wrote, an unknown setting is a mistake
+_IGNORE_UNKNOWN = "ignoreUnknown"
 _API_SCHEMES = ("https://", "http://")
 _ENDPOINT = re.compile(r"https?://[^/?#@\s]+(/[^?#\s]*)?\Z", re.ASCII)
 _PROFILE = re.compile(r"[A-Za-z0-9_.-]{1,400}\Z")  # part of a key's hash tag: no braces
@@ -43,6 +48,8 @@ class _Settings:
     @classmethod
     def from_mapping(cls, given: Mapping[str, Any]) -> Self:
         """Build from camelCase or snake_case keys; one error lists every bad field."""
+        if given.get(_IGNORE_UNKNOWN) is True:
+            given = cls._known(given)
         hints = get_type_hints(cls)
         names = {key: cls._RENAMED.get(name := _snake_case(key), name) for key in given}
         readers = {key: _READERS[hints[name]] for key, name in names.items() if name in _names(cls)}
@@ -60,7 +67,7 @@ class _Settings:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
-        """Parse what ``to_json`` wrote."""
+        """Parse what ``to_json`` or ``lenient_json`` wrote."""
         try:
             given = json.loads(text)
         except (ValueError, RecursionError) as error:
@@ -69,10 +76,29 @@ class _Settings:
             raise SettingsError("settings are not a JSON object")
         return cls.from_mapping(given)
 
+    @classmethod
+    def _known(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the settings that this version has; the others are logged."""
+        names = {*_names(cls), *cls._RENAMED}
+        known = {key: value for key, value in given.items() if _snake_case(key) in names}
+        for key in given.keys() - known.keys() - {_IGNORE_UNKNOWN}:
+            log.warning("setting %s is not known to this version and is ignored", key)
+        return known
+
     def to_json(self) -> str:
-        """Return JSON with sorted camelCase keys, as in the ConfigMap."""
-        rows = {camel_case(name): value for name, value in asdict(self).items()}
-        return json.dumps(rows, indent=1, sort_keys=True)
+        """Return JSON with sorted camelCase keys."""
+        return json.dumps(self._rows(), indent=1, sort_keys=True)
+
+    def lenient_json(self, leave_out: Collection[str] = ()) -> str:
+        """Return JSON for a process whose version may be older: it ignores what it does not know.
+
+        ``leave_out`` has camelCase keys.
+        """
+        kept = {key: value for key, value in self._rows().items() if key not in leave_out}
+        return json.dumps({**kept, _IGNORE_UNKNOWN: True}, indent=1, sort_keys=True)
+
+    def _rows(self) -> dict[str, Any]:
+        return {camel_case(name): value for name, value in asdict(self).items()}
 
     def problems(self) -> list[str]:
         """Return a sentence for each bad field."""
@@ -168,6 +194,8 @@ class AnalyzerSettings(_Settings):
     min_severity: str = "Low"
     events: bool = True
     node_conditions: bool = False
+    max_node_conditions_percent: int = 20  # of the profile's nodes have the condition at a time
+    cluster_nodes_only: bool = False  # slices of names that are no nodes of the cluster are refused
     reports_per_minute: int = 30
     evidence_store: str = "redis"
     evidence_folder: str = ""
@@ -185,6 +213,8 @@ class AnalyzerSettings(_Settings):
             found.append(f"minSeverity: must be one of {', '.join(SEVERITIES)}")
         if self.reports_per_minute < 1:
             found.append("reportsPerMinute: must be at least 1")
+        if not 1 <= self.max_node_conditions_percent <= 100:
+            found.append("maxNodeConditionsPercent: must be between 1 and 100")
         if self.mode not in MODES:
             found.append(f"mode: must be one of {', '.join(MODES)}")
         if self.sensitivity not in SENSITIVITIES:

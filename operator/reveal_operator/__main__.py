@@ -95,13 +95,17 @@ def _add_created(flags: argparse.ArgumentParser) -> None:
 def _add_redis(flags: argparse.ArgumentParser) -> None:
     group = flags.add_argument_group("Redis of profiles that name none")
     group.add_argument("--redis-url", metavar="URL", help="redis:// or rediss://, no credentials")
-    group.add_argument("--redis-credentials-secret", metavar="NAME")
     group.add_argument(
-        "--redis-username-key", metavar="KEY", help="key in that Secret (default: username)"
+        "--redis-credentials-secret", metavar="NAME", help="Secret with user and password"
     )
     group.add_argument(
-        "--redis-password-key", metavar="KEY", help="key in that Secret (default: password)"
+        "--redis-collector-credentials-secret",
+        metavar="NAME",
+        help="Secret with those of collectors, which need fewer rights (default: the same)",
     )
+    for key in ("username", "password"):
+        meaning = f"key in both Secrets (default: {key})"
+        group.add_argument(f"--redis-{key}-key", metavar="KEY", help=meaning)
     group.add_argument("--redis-ca-secret", metavar="NAME", help="Secret with the CA certificate")
     group.add_argument("--redis-ca-key", metavar="KEY", help="key in that Secret (default: ca.crt)")
     group.add_argument("--redis-insecure-skip-verify", action="store_true")

@@ -53,6 +53,8 @@ def _secrets(profile: Profile) -> Iterator[tuple[str, str]]:
     redis, otlp = profile.redis, profile.reporting.otlp
     if redis is not None and redis.credentials is not None:
         yield "redis.credentialsSecretRef.name", redis.credentials.name
+    if redis is not None and redis.collector_credentials is not None:
+        yield "redis.collectorCredentialsSecretRef.name", redis.collector_credentials.name
     if redis is not None and redis.authority is not None:
         yield "redis.tls.caSecretRef.name", redis.authority.name
     if otlp is not None and otlp.headers is not None:

@@ -75,12 +75,16 @@ class RedisCredentials:
 
 @dataclass(frozen=True)
 class RedisSpec:
-    """The Redis of the slices; ``url`` has neither credentials nor options."""
+    """The Redis of the slices; ``url`` has neither credentials nor options.
+
+    Without credentials of their own, collectors have those of the analyzers.
+    """
 
     url: str
     authority: SecretKey | None = None
     insecure_skip_verify: bool = False
     credentials: RedisCredentials | None = None
+    collector_credentials: RedisCredentials | None = None
 
 
 @dataclass(frozen=True)
@@ -143,6 +147,7 @@ class ReportingSpec:
     min_severity: str = "Low"
     events: bool = True
     node_conditions: bool = False
+    max_node_conditions_percent: int = 20
     reports_per_minute: int = 30
     otlp: OtlpSpec | None = None
     ttl_seconds_after_resolved: int = 86_400
@@ -212,6 +217,7 @@ class Defaults:
     analyzer_service_account: str = "reveal-analyzer"
     redis_url: str = ""
     redis_credentials_secret: str = ""
+    redis_collector_credentials_secret: str = ""
     redis_username_key: str = "username"
     redis_password_key: str = "password"  # noqa: S105 - the name of a key
     redis_ca_secret: str = ""
@@ -225,11 +231,15 @@ class Defaults:
         """The Redis of profiles that name none."""
         if not self.redis_url:
             return None
-        secret, authority = self.redis_credentials_secret, self.redis_ca_secret
-        keys = (self.redis_username_key, self.redis_password_key)
+        authority = self.redis_ca_secret
         return RedisSpec(
             self.redis_url,
             SecretKey(authority, self.redis_ca_key) if authority else None,
             self.redis_insecure_skip_verify,
-            RedisCredentials(secret, *keys) if secret else None,
+            self._credentials(self.redis_credentials_secret),
+            self._credentials(self.redis_collector_credentials_secret),
         )
+
+    def _credentials(self, secret: str) -> RedisCredentials | None:
+        keys = (self.redis_username_key, self.redis_password_key)
+        return RedisCredentials(secret, *keys) if secret else None

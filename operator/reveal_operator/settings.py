@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from reveal_contract.kube.names import (
     EVIDENCE_FOLDER,
     HOST_FOLDER,
@@ -76,6 +74,8 @@ def analyzer_settings(profile: Profile, redis_url: str) -> AnalyzerSettings:
         min_severity=reporting.min_severity,
         events=reporting.events,
         node_conditions=reporting.node_conditions,
+        max_node_conditions_percent=reporting.max_node_conditions_percent,
+        cluster_nodes_only=True,
         reports_per_minute=reporting.reports_per_minute,
         evidence_store=evidence.store.lower(),
         evidence_folder=EVIDENCE_FOLDER if evidence.claim_name else "",
@@ -88,7 +88,8 @@ def analyzer_settings(profile: Profile, redis_url: str) -> AnalyzerSettings:
 
 
 def to_file(settings: CollectorSettings | AnalyzerSettings) -> str:
-    """Return the file in the ConfigMap: all but what each pod has in its environment."""
-    known = json.loads(settings.to_json())
-    shared = {key: value for key, value in known.items() if key not in PER_POD}
-    return json.dumps(shared, indent=1, sort_keys=True)
+    """Return the file in the ConfigMap: all but what each pod has in its environment.
+
+    Pods of an earlier image read it, too: while new ones roll out, and after a rollback.
+    """
+    return settings.lenient_json(leave_out=PER_POD)

@@ -54,7 +54,7 @@ _NO_REDIS = (
     " the operator with a default (flag --redis-url, value redis.url of the chart)"
 )
 # settings whose fields are in spec.reporting and not in spec.analyzer
-_REPORTING = ("minSeverity", "reportsPerMinute")
+_REPORTING = ("minSeverity", "reportsPerMinute", "maxNodeConditionsPercent")
 _OTLP_ENDPOINT = "otlpEndpoint"
 _EVIDENCE = "evidence"  # what the names of the settings of spec.evidence begin with
 _NAME_OF_PROFILE = "profile"
@@ -235,19 +235,28 @@ def _redis(given: Fields) -> RedisSpec:
     tls = given.object("tls")
     if given.has("tls") and url and not url.startswith(_TLS):
         given.refuse("tls", f"has no effect unless redis.url begins with {_TLS}")
-    secret = None
-    if given.has("credentialsSecretRef"):
-        named = given.object("credentialsSecretRef")
-        secret = RedisCredentials(
-            named.required("name"),
-            named.string("usernameKey", RedisCredentials.username_key),
-            named.string("passwordKey", RedisCredentials.password_key),
-        )
     authority = None
     if tls.has("caSecretRef"):
         named = tls.object("caSecretRef")
         authority = SecretKey(named.required("name"), named.string("key", "ca.crt"))
-    return RedisSpec(url, authority, tls.boolean("insecureSkipVerify", default=False), secret)
+    return RedisSpec(
+        url,
+        authority,
+        tls.boolean("insecureSkipVerify", default=False),
+        _redis_credentials(given, "credentialsSecretRef"),
+        _redis_credentials(given, "collectorCredentialsSecretRef"),
+    )
+
+
+def _redis_credentials(given: Fields, field: str) -> RedisCredentials | None:
+    if not given.has(field):
+        return None
+    named = given.object(field)
+    return RedisCredentials(
+        named.required("name"),
+        named.string("usernameKey", RedisCredentials.username_key),
+        named.string("passwordKey", RedisCredentials.password_key),
+    )
 
 
 def _bad_url(url: str) -> str:
@@ -269,6 +278,9 @@ def _reporting(given: Fields) -> ReportingSpec:
         min_severity=given.string("minSeverity", default.min_severity, SEVERITIES),
         events=given.boolean("events", default.events),
         node_conditions=given.boolean("nodeConditions", default.node_conditions),
+        max_node_conditions_percent=given.integer(
+            "maxNodeConditionsPercent", default.max_node_conditions_percent
+        ),
         reports_per_minute=given.integer("reportsPerMinute", default.reports_per_minute),
         otlp=_otlp(given),
         ttl_seconds_after_resolved=given.integer(

@@ -1,4 +1,4 @@
-"""The user of the evaluation Redis may do what collector and analyzer do, and no harm."""
+"""The users of the evaluation Redis may do what analyzers and collectors do, and no harm."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
@@ -25,20 +27,39 @@ NO_RETRY = Retry(NoBackoff(), 0)
 STREAM = names.samples_key(names.DEFAULT_PROFILE, names.shard(NODE))
 
 
-@pytest.fixture
-def secret(helm: Helm) -> dict[str, str]:
-    result: dict[str, str] = find_object(
-        helm.render("--set", "evaluationRedis.enabled=true"), "Secret"
-    )["stringData"]
-    return result
+NAME = "reveal-evaluation-redis"
+
+
+@dataclass(frozen=True)
+class Logins:
+    """The Secrets of the chart."""
+
+    users: str
+    analyzer: dict[str, str]
+    collector: dict[str, str]
 
 
 @pytest.fixture
-def server(redis_launcher: RedisLauncher, secret: dict[str, str], tmp_path: Path) -> Path:
+def logins(helm: Helm) -> Logins:
+    objects = helm.render("--set", "evaluationRedis.enabled=true")
+    analyzer = find_object(objects, "Secret", NAME)["stringData"]
+    collector = find_object(objects, "Secret", f"{NAME}-collector")["stringData"]
+    return Logins(analyzer["users.acl"], analyzer, collector)
+
+
+@pytest.fixture
+def server(redis_launcher: RedisLauncher, logins: Logins, tmp_path: Path) -> Path:
     """The socket of a Redis with the chart's users."""
     users = tmp_path / "users.acl"
-    users.write_text(secret["users.acl"])
+    users.write_text(logins.users)
     return redis_launcher("--aclfile", str(users)).socket
+
+
+def connected(server: Path, login: dict[str, str], **options: Any) -> redis.Redis:
+    return redis.Redis(
+        unix_socket_path=str(server), username=login["username"], password=login["password"],
+        **options,
+    )  # fmt: skip
 
 
 @contextmanager
@@ -56,17 +77,16 @@ def component(
 
 
 def test_slices_pass_through_the_evaluation_redis(
-    server: Path, secret: dict[str, str], tmp_path: Path
+    server: Path, logins: Logins, tmp_path: Path
 ) -> None:
-    environment = {
-        names.REDIS_VARIABLE: f"unix://{server}",
-        REDIS_USERNAME_VARIABLE: secret["username"],
-        REDIS_PASSWORD_VARIABLE: secret["password"],
-    }
-    client = redis.Redis(
-        unix_socket_path=str(server), username=secret["username"], password=secret["password"],
-        decode_responses=True,
-    )  # fmt: skip
+    def environment(login: dict[str, str]) -> dict[str, str]:
+        return {
+            names.REDIS_VARIABLE: f"unix://{server}",
+            REDIS_USERNAME_VARIABLE: login["username"],
+            REDIS_PASSWORD_VARIABLE: login["password"],
+        }
+
+    client = connected(server, logins.analyzer, decode_responses=True)
 
     def judged() -> bool:
         groups = client.xinfo_groups(STREAM) if client.exists(STREAM) else []
@@ -74,8 +94,16 @@ def test_slices_pass_through_the_evaluation_redis(
 
     logs = [tmp_path / "collector.log", tmp_path / "analyzer.log"]
     with (
-        component("reveal_collector", logs[0], environment, "--node", NODE, "--include", "loadavg"),
-        component("reveal_analyzer", logs[1], environment, "--owner", "a"),
+        component(
+            "reveal_collector",
+            logs[0],
+            environment(logins.collector),
+            "--node",
+            NODE,
+            "--include",
+            "loadavg",
+        ),
+        component("reveal_analyzer", logs[1], environment(logins.analyzer), "--owner", "a"),
     ):
         wait_for(judged, 40, "slices are read in the consumer group")
     for log in logs:
@@ -84,19 +112,32 @@ def test_slices_pass_through_the_evaluation_redis(
 
 @pytest.mark.parametrize("command", ["FLUSHALL", "CONFIG GET dir", "KEYS *", "GET others:key"])
 def test_the_evaluation_redis_refuses_dangerous_commands(
-    server: Path, secret: dict[str, str], command: str
+    server: Path, logins: Logins, command: str
 ) -> None:
-    client = redis.Redis(
-        unix_socket_path=str(server), username=secret["username"], password=secret["password"]
-    )
+    for login in (logins.analyzer, logins.collector):
+        with pytest.raises(redis.exceptions.NoPermissionError):
+            connected(server, login).execute_command(*command.split())  # type: ignore[no-untyped-call]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        f"XRANGE {STREAM} - +", f"HGETALL {names.node_key('default', NODE)}", "EVAL return(1) 0",
+        f"HSET {names.node_states_key('default', 0)} {NODE} forged",
+        f"SET {names.owner_key('default', 0)} squatter",
+        f"HSET {names.fleet_key('default', 'states')} a forged",
+    ],
+)  # fmt: skip
+def test_collectors_only_write_what_is_of_nodes(server: Path, logins: Logins, command: str) -> None:
+    """Their password is in a pod on every watched node."""
     with pytest.raises(redis.exceptions.NoPermissionError):
-        client.execute_command(*command.split())  # type: ignore[no-untyped-call]
+        connected(server, logins.collector).execute_command(*command.split())  # type: ignore[no-untyped-call]
 
 
-def test_the_evaluation_redis_refuses_other_users(server: Path, secret: dict[str, str]) -> None:
+def test_the_evaluation_redis_refuses_other_users(server: Path, logins: Logins) -> None:
     with pytest.raises(redis.exceptions.AuthenticationError):
         redis.Redis(unix_socket_path=str(server), retry=NO_RETRY).ping()
     with pytest.raises(redis.exceptions.AuthenticationError):
         redis.Redis(
-            unix_socket_path=str(server), password=secret["password"], retry=NO_RETRY
+            unix_socket_path=str(server), password=logins.analyzer["password"], retry=NO_RETRY
         ).ping()

@@ -147,19 +147,22 @@ def test_a_change_of_rights_restarts_the_operator(helm: Helm) -> None:
 
 def test_the_evaluation_redis_keeps_its_password_from_command_lines(helm: Helm) -> None:
     objects = helm.render("--set", "evaluationRedis.enabled=true")
-    secret = find_object(objects, "Secret")["stringData"]
-    assert len(secret["password"]) == 32
     others = [each for each in objects if each["kind"] != "Secret"]
-    assert secret["password"] not in yaml.safe_dump(others)
-    assert secret["password"] not in secret["users.acl"]
+    users = find_object(objects, "Secret", "reveal-evaluation-redis")["stringData"]["users.acl"]
+    for name in ("reveal-evaluation-redis", "reveal-evaluation-redis-collector"):
+        password = find_object(objects, "Secret", name)["stringData"]["password"]
+        assert len(password) == 32
+        assert password not in yaml.safe_dump(others)
+        assert password not in users
     redis = find_object(objects, "Deployment", "reveal-evaluation-redis")
     args = redis["spec"]["template"]["spec"]["containers"][0]["args"]
     assert args[args.index("--maxmemory-policy") + 1] == "noeviction"
-    flags = find_object(objects, "Deployment", "reveal-operator")["spec"]["template"]["spec"]
-    assert (
-        "--redis-url=redis://reveal-evaluation-redis.reveal-system.svc:6379/0"
-        in flags["containers"][0]["args"]
-    )
+    operator = find_object(objects, "Deployment", "reveal-operator")["spec"]["template"]["spec"]
+    assert {
+        "--redis-url=redis://reveal-evaluation-redis.reveal-system.svc:6379/0",
+        "--redis-credentials-secret=reveal-evaluation-redis",
+        "--redis-collector-credentials-secret=reveal-evaluation-redis-collector",
+    } <= set(operator["containers"][0]["args"])
 
 
 def test_no_probe_needs_a_shell(helm: Helm) -> None:

@@ -50,6 +50,10 @@ def test_schema_and_values_know_the_same_keys() -> None:
         (["--set", "redis.url=rediss://host?ssl_cert_reqs=none"], "without options"),
         (["--set", "redis.existingSecret=s"], "name the Redis these credentials are for"),
         (
+            ["--set", "redis.url=redis://host", "--set", "redis.existingCollectorSecret=s"],
+            "analyzers need a user, too",
+        ),
+        (
             ["--set", "redis.url=redis://host", "--set", "redis.tls.caSecret=s"],
             "begin redis.url with rediss://",
         ),

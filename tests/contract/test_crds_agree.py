@@ -51,6 +51,7 @@ SETTINGS: dict[str, tuple[type, str]] = {
     ".reporting.minSeverity": (AnalyzerSettings, "min_severity"),
     ".reporting.events": (AnalyzerSettings, "events"),
     ".reporting.nodeConditions": (AnalyzerSettings, "node_conditions"),
+    ".reporting.maxNodeConditionsPercent": (AnalyzerSettings, "max_node_conditions_percent"),
     ".reporting.reportsPerMinute": (AnalyzerSettings, "reports_per_minute"),
     ".evidence.store": (AnalyzerSettings, "evidence_store"),
     ".evidence.retentionSeconds": (AnalyzerSettings, "evidence_retention_seconds"),

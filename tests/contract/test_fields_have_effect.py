@@ -149,6 +149,11 @@ MANIFESTS: list[tuple[Object, Callable[[Object], Any], Any]] = [
         [True, True],
     ),
     (
+        redis(credentialsSecretRef={"name": "t"}, collectorCredentialsSecretRef=SECRET),
+        lambda s: [word in json.dumps(pod(s)) for word in ("u-key", "p-key")],
+        [True, True],
+    ),
+    (
         redis(tls={"caSecretRef": {"name": "ca", "key": "root.pem"}}),
         lambda s: "root.pem" in json.dumps(pod(s)),
         True,
@@ -182,6 +187,7 @@ OPERATOR_FLAGS = {
     "--analyzer-service-account": "account-a",
     "--redis-url": "redis://nine:6379/0",
     "--redis-credentials-secret": "secret-9",
+    "--redis-collector-credentials-secret": "secret-8",
     "--redis-username-key": "user-9",
     "--redis-password-key": "password-9",
     "--redis-ca-secret": "authority-9",

@@ -30,6 +30,7 @@ def test_analyzer_settings_survive_the_way(
         mode=mode, sensitivity=sensitivity, window_seconds=window, warmup_seconds=warmup
     )
     assert AnalyzerSettings.from_json(settings.to_json()) == settings
+    assert AnalyzerSettings.from_json(settings.lenient_json()) == settings
 
 
 def test_collector_settings_survive_the_way() -> None:
@@ -156,3 +157,28 @@ def test_any_mapping_gives_valid_settings_or_a_settings_error(given: dict[str, o
     else:
         assert settings.problems() == []
         assert CollectorSettings.from_json(settings.to_json()) == settings
+
+
+def test_a_file_for_several_versions_may_have_unknown_settings(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Pods of an earlier image read the file of a newer operator during a roll-out."""
+    later = json.loads(AnalyzerSettings(mode="paper").lenient_json()) | {"laterSetting": [1]}
+    assert AnalyzerSettings.from_json(json.dumps(later)) == AnalyzerSettings(mode="paper")
+    assert "laterSetting is not known to this version" in caplog.text
+
+
+def test_a_file_that_somebody_wrote_may_not() -> None:
+    with pytest.raises(SettingsError, match="laterSetting: no such setting"):
+        AnalyzerSettings.from_json('{"laterSetting": 1}')
+
+
+def test_settings_that_are_left_out_are_not_in_the_file() -> None:
+    text = CollectorSettings("n", "redis://r").lenient_json(leave_out=("node", "redisUrl"))
+    assert not {"node", "redisUrl"} & json.loads(text).keys()
+
+
+@pytest.mark.parametrize("percent", [0, 101])
+def test_the_share_of_nodes_is_bounded(percent: int) -> None:
+    with pytest.raises(SettingsError, match="maxNodeConditionsPercent: must be between 1 and 100"):
+        AnalyzerSettings.from_mapping({"maxNodeConditionsPercent": percent})

@@ -20,12 +20,17 @@ from support.polling import wait_until
 
 KEY = names.samples_key("default", names.shard("n1"))
 PASSWORD = "p@ss/w:r#d?%41 é"
-# what docs/contributing/processes.md says that the two need of an ACL (Redis: "ACL")
-COLLECTOR_RIGHTS = ("~reveal:*", "+xadd", "+hset", "+hdel", "+set", "+expire", "+multi", "+exec",
-                    "+select", "+client|setname")  # fmt: skip
-ANALYZER_RIGHTS = ("~reveal:*", "+@all", "-@dangerous", "-@admin")
+PAGE = Path(__file__).parents[2] / "docs" / "contributing" / "processes.md"
 MODULES = ("reveal_collector", "reveal_analyzer")
 FLAGS = {"reveal_collector": ("--node", "n1", "--include", "loadavg"), "reveal_analyzer": ()}
+
+
+def documented_rights(user: str) -> list[str]:
+    """Return what the page says that a user needs of an ACL."""
+    [line] = [
+        line for line in PAGE.read_text().splitlines() if line.startswith(f"ACL SETUSER {user} ")
+    ]
+    return line.split()[5:]
 
 
 @dataclass(frozen=True)
@@ -62,8 +67,10 @@ def guarded(redis_launcher: Callable[..., Any], certificate: Certificate) -> Ite
     ]  # fmt: skip
     server = redis_launcher(*flags, needs="tls-port")
     admin = redis.Redis(unix_socket_path=str(server.socket))
-    for user, rights in (("collector", COLLECTOR_RIGHTS), ("analyzer", ANALYZER_RIGHTS)):
-        admin.execute_command("ACL", "SETUSER", user, "on", f">{PASSWORD}", *rights)
+    for user in ("collector", "analyzer"):
+        admin.execute_command(
+            "ACL", "SETUSER", user, "on", f">{PASSWORD}", *documented_rights(user)
+        )
     admin.execute_command("ACL", "SETUSER", "default", "resetkeys", "-@all", "+ping")
     admin.close()
     watcher = redis.Redis(

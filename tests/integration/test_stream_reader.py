@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from reveal_analyzer.stream.leases import LeaseTiming
+from reveal_analyzer.stream.node_admission import NodeAdmission
 from reveal_contract import names, wire
 from reveal_contract.channels import ChannelTable
 from support.component_processes import free_port
@@ -162,7 +163,7 @@ def test_slices_wait_in_order_for_their_table(stream: Stream) -> None:
 def test_slices_are_dropped_if_their_table_never_comes(
     stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reveal_analyzer.stream.channel_tables.WAIT_SECONDS", 0.0)
+    monkeypatch.setattr("reveal_analyzer.stream.waiting_slices.WAIT_SECONDS", 0.0)
     lost = ChannelTable(TABLE.fast[:1], ())
     stream.client.set(names.table_key("default", lost.key), b'{"version": 1}')
     stream.send(message("n", 0, lost))
@@ -176,7 +177,7 @@ def test_slices_are_dropped_if_their_table_never_comes(
 def test_a_full_waiting_queue_drops_the_oldest(
     stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reveal_analyzer.stream.channel_tables.MAX_WAITING", 3)
+    monkeypatch.setattr("reveal_analyzer.stream.waiting_slices.MAX_WAITING", 3)
     late = ChannelTable(TABLE.fast[:1], ())
     stream.send(*(message("n", sequence, late) for sequence in range(5)))
     reader = stream.reader()
@@ -245,3 +246,25 @@ def test_a_redis_cluster_is_read_stream_by_stream(
 def _refused(stream: Stream) -> object:
     """How many commands named keys of several slots."""
     return stream.client.info("errorstats")["errorstat_CROSSSLOT"]
+
+
+def test_a_forged_slice_without_a_table_does_not_silence_its_node(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reveal_analyzer.stream.waiting_slices.HOLD_SECONDS", 0.3)
+    never = ChannelTable(TABLE.fast[:1], ())
+    stream.send(message("n", 0), message("n", 1, never), message("n", 1), message("n", 2))
+    reader = stream.reader()
+    assert node_sequences(read(reader, count(3))) == [("n", 0), ("n", 1), ("n", 2)]
+    stream.send(message("n", 3))
+    assert node_sequences(read(reader, count(1))) == [("n", 3)]
+    assert stream.pending("n") == 1, "only the forged one waits"
+
+
+def test_slices_of_names_that_are_not_taken_are_acknowledged(stream: Stream) -> None:
+    stream.send(message("n", 0), message("forged", 0), message("n", 1))
+    admission = NodeAdmission(is_node=lambda name: name == "n")
+    reader = stream.reader(admission=admission)
+    assert node_sequences(read(reader, count(2))) == [("n", 0), ("n", 1)]
+    read(reader, lambda _: reader.counts.refused == 1)
+    assert stream.pending("forged") == 0

@@ -14,6 +14,10 @@ from reveal_contract.kube.errors import AlreadyExistsError, NotFoundError
 from reveal_contract.kube.names import LABEL_NODE, LABEL_PROFILE, LABEL_SEVERITY, LABEL_STATE
 from reveal_contract.kube.node_condition import URGENT
 
+READS = (
+    "profile", "open_reports", "open_reports_on", "urgent_metadata", "node", "node_names",
+)  # fmt: skip
+
 
 class FakeKube:
     """``calls`` has all that was asked; ``fail`` may raise for a call (name, about)."""
@@ -35,8 +39,7 @@ class FakeKube:
 
     @property
     def writes(self) -> list[str]:
-        reads = ("profile", "open_reports", "open_reports_on", "urgent_metadata", "node")
-        return [name for name, _ in self.calls if name not in reads]
+        return [name for name, _ in self.calls if name not in READS]
 
     def profile(self, name: str) -> Object:
         self._asked("profile", name)
@@ -117,6 +120,10 @@ class FakeKube:
             "metadata": {"name": name, "uid": self.nodes[name]},
             "status": {"conditions": [has] if has else []},
         }
+
+    def node_names(self) -> Iterator[str]:
+        self._asked("node_names", "")
+        yield from list(self.nodes)
 
     def condition(self, name: str) -> Object | None:
         """Return the condition that a node has after all patches."""

@@ -132,6 +132,7 @@ _REDIS = st.fixed_dictionaries(
     optional={
         "tls": st.sampled_from([{"caSecretRef": {"name": "ca"}}, {"insecureSkipVerify": True}]),
         "credentialsSecretRef": st.just({"name": "login"}),
+        "collectorCredentialsSecretRef": st.just({"name": "collectors"}),
     },
 )
 _REPORTING = st.fixed_dictionaries(
@@ -140,6 +141,7 @@ _REPORTING = st.fixed_dictionaries(
         "minSeverity": st.sampled_from(SEVERITIES),
         "events": st.booleans(),
         "nodeConditions": st.booleans(),
+        "maxNodeConditionsPercent": st.integers(1, 100),
         "reportsPerMinute": st.integers(1, 600),
         "ttlSecondsAfterResolved": st.integers(0, 100_000),
         "maxReports": st.integers(1, 10_000),

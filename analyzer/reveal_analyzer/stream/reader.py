@@ -16,7 +16,7 @@ from typing import Protocol
 
 from reveal_analyzer.state.store import NodeStateStore, positions_of
 from reveal_analyzer.stream.acknowledgements import Acknowledgements
-from reveal_analyzer.stream.channel_tables import ChannelTables, DecodableTable, WaitingRoom
+from reveal_analyzer.stream.channel_tables import ChannelTables, DecodableTable
 from reveal_analyzer.stream.consumer import (
     BATCH,
     StreamConsumer,
@@ -26,6 +26,7 @@ from reveal_analyzer.stream.consumer import (
     id_ms,
 )
 from reveal_analyzer.stream.leases import Leases, LeaseTiming
+from reveal_analyzer.stream.node_admission import NodeAdmission
 from reveal_analyzer.stream.poll_schedule import PollSchedule
 from reveal_analyzer.stream.received import Received, StreamCounts
 from reveal_analyzer.stream.redis_connection import OUTAGE, RedisConnection, connect
@@ -34,6 +35,7 @@ from reveal_analyzer.stream.sequence import NodeSequence, SlicePosition
 from reveal_analyzer.stream.slices import decode, peek
 from reveal_analyzer.stream.trimmed import Gap, TrimmedSpans
 from reveal_analyzer.stream.upkeep import StreamUpkeep
+from reveal_analyzer.stream.waiting_slices import WaitingSlices
 from reveal_analyzer.telemetry.node_records import node_shares, node_subjects
 from reveal_contract import wire
 from reveal_contract.cpu_shares import EQUAL_SHARES, CpuShares
@@ -73,12 +75,14 @@ class StreamReader:
         timing: LeaseTiming | None = None,
         refill_seconds: float = REFILL_SECONDS,
         ack_seconds: float = ACK_SECONDS,
+        admission: NodeAdmission | None = None,
     ) -> None:
         client = connect(settings.redis_url)
         self.states = NodeStateStore(client, settings.profile)
         self.profile = settings.profile
         self.connection = RedisConnection(client)
         self.counts = StreamCounts()
+        self.admission = admission or NodeAdmission()
         self.tables = ChannelTables(settings.profile)
         self._consumer = StreamConsumer(client, settings.profile, owner)
         self._leases = Leases(
@@ -89,7 +93,7 @@ class StreamReader:
         self._trimmed = TrimmedSpans()
         self._refill, self._unfinished = refill_seconds, False
         self._sequences: dict[str, NodeSequence] = {}
-        self._waiting = WaitingRoom()
+        self._waiting = WaitingSlices()
         self._to_take: deque[int] = deque()
         self._schedule = PollSchedule()
         self._backlog: deque[StreamEntry] = deque()  # read, not decoded
@@ -179,6 +183,13 @@ class StreamReader:
         """Return the nodes that another analyzer reads since the last call: drop their state."""
         nodes, self._lost_nodes = self._lost_nodes, []
         return nodes
+
+    def forget_nodes(self, nodes: Iterable[str]) -> None:
+        """Forget nodes that send nothing any more; a later slice of one is its first."""
+        gone = list(nodes)
+        self.admission.forget(gone)
+        for node in gone:
+            self._sequences.pop(node, None)
 
     def saved_states(self) -> dict[str, bytes]:
         """Return the saved states of the nodes of the shards taken over since the last call.
@@ -284,6 +295,9 @@ class StreamReader:
             node, key = peek(entry)
         except wire.WireError as error:
             self._refuse(entry, str(error))
+            return
+        if reason := self.admission.refusal(node):
+            self._refuse(entry, reason)
             return
         known = self.tables.get(key)
         if node in self._waiting or known is None:

@@ -111,14 +111,23 @@ subjects:
 {{ include "reveal.fullname" . }}-evaluation-redis
 {{- end -}}
 
+{{/* What collectors may do in Redis. A Redis that runs with other users is replaced when this changes. */}}
+{{- define "reveal.collectorRights" -}}
+~reveal:{*}:samples ~reveal:{*}:node:* ~reveal:{*}:table:* ~reveal:{*}:changes:* +xadd +hset +hdel +set +expire +multi +exec +select +client|setname
+{{- end -}}
+
 {{/* The Redis of profiles that name none, as flags of the operator. */}}
 {{- define "reveal.redisFlags" -}}
 {{- $redis := .Values.redis -}}
 {{- if .Values.evaluationRedis.enabled -}}
 - --redis-url=redis://{{ include "reveal.evaluationRedis" . }}.{{ .Release.Namespace }}.svc:6379/0
 - --redis-credentials-secret={{ include "reveal.evaluationRedis" . }}
+- --redis-collector-credentials-secret={{ include "reveal.evaluationRedis" . }}-collector
 {{- else if $redis.url -}}
 - --redis-url={{ $redis.url }}
+{{- with $redis.existingCollectorSecret }}
+- --redis-collector-credentials-secret={{ . }}
+{{- end }}
 {{- with $redis.existingSecret }}
 - --redis-credentials-secret={{ . }}
 - --redis-username-key={{ $redis.existingSecretUsernameKey }}

@@ -107,7 +107,7 @@ def _container(profile: Profile, defaults: Defaults, redis_: RedisSpec) -> Manif
             "--run-folder", RUN_FOLDER,
             "--log-format", "json",
         ],
-        "env": [*pod_environment(), *redis.environment(redis_), *_variables(profile)],
+        "env": [*pod_environment(), *redis.of_collector(redis_), *_variables(profile)],
         **_ports(profile),
         **resources(spec.resources),
         **probes.of_collector(),

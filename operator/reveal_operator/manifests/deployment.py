@@ -106,7 +106,7 @@ def _container(profile: Profile, defaults: Defaults, redis_: RedisSpec) -> Manif
         ],
         "env": [
             *pod_environment(),
-            *redis.environment(redis_),
+            *redis.of_analyzer(redis_),
             *_otlp_headers(profile),
             # compiled loops stay for the next start of the container; no other folder is writable
             {"name": "TMPDIR", "value": RUN_FOLDER},

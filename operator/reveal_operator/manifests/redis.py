@@ -9,7 +9,7 @@ from reveal_contract.kube.names import (
 )
 from reveal_contract.names import REDIS_VARIABLE
 from reveal_operator.manifests.common import Manifest, mount
-from reveal_operator.profile import RedisSpec
+from reveal_operator.profile import RedisCredentials, RedisSpec
 
 AUTHORITY_VOLUME = "redis-authority"
 AUTHORITY_FILE = "ca.crt"
@@ -30,10 +30,20 @@ def address(redis: RedisSpec) -> str:
     return f"{redis.url}{'&' if '?' in redis.url else '?'}{option}"
 
 
-def environment(redis: RedisSpec) -> list[Manifest]:
+def of_collector(redis: RedisSpec) -> list[Manifest]:
+    """Return the environment of a collector, with a user of its own if there is one."""
+    return _environment(redis, redis.collector_credentials or redis.credentials)
+
+
+def of_analyzer(redis: RedisSpec) -> list[Manifest]:
+    """Return the environment of an analyzer."""
+    return _environment(redis, redis.credentials)
+
+
+def _environment(redis: RedisSpec, secret: RedisCredentials | None) -> list[Manifest]:
     """Return the address, and user and password as the Secret has them when the pod starts."""
     variables: list[Manifest] = [{"name": REDIS_VARIABLE, "value": address(redis)}]
-    if (secret := redis.credentials) is not None:
+    if secret is not None:
         variables += [
             # a Secret without a user name is for the default user of Redis
             _from_secret(REDIS_USERNAME_VARIABLE, secret.name, secret.username_key, optional=True),

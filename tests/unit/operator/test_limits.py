@@ -65,6 +65,8 @@ def test_what_is_permitted_is_a_profile(spec: dict[str, Any]) -> None:
         ({"redis": {"url": "rediss://redis.example.com:63801/0"}}, "spec.redis.url"),
         ({"redis": {"url": URL, "credentialsSecretRef": {"name": "regcred"}}},
          "spec.redis.credentialsSecretRef.name"),
+        ({"redis": {"url": URL, "collectorCredentialsSecretRef": {"name": "regcred"}}},
+         "spec.redis.collectorCredentialsSecretRef.name"),
         ({"redis": {"url": URL, "tls": {"caSecretRef": {"name": "regcred"}}}},
          "spec.redis.tls.caSecretRef.name"),
         ({"reporting": {"otlp": {"endpoint": "https://otel.example.com.evil"}}},

@@ -188,10 +188,14 @@ def test_without_any_redis_there_is_a_reason_of_its_own() -> None:
 def test_the_operators_redis_brings_its_secrets() -> None:
     defaults = Defaults(
         "n", "c", "a", redis_url="rediss://r", redis_credentials_secret="login",
+        redis_collector_credentials_secret="few-rights",
         redis_password_key="word", redis_ca_secret="ca", redis_insecure_skip_verify=False,
     )  # fmt: skip
     assert defaults.redis is not None
     assert defaults.redis.credentials == RedisCredentials("login", "username", "word")
+    assert defaults.redis.collector_credentials == RedisCredentials(
+        "few-rights", "username", "word"
+    )
     assert defaults.redis.authority == SecretKey("ca", "ca.crt")
 
 

@@ -77,6 +77,9 @@ class SinkApi(Protocol):
     def node(self, name: str) -> Object:
         """Return a Node."""
 
+    def node_names(self) -> Iterator[str]:
+        """Yield the names of all nodes, page by page."""
+
     def patch_node_conditions(self, name: str, conditions: list[Object]) -> None:
         """Merge conditions by their types (strategic merge); ``$patch: delete`` removes one."""
 
@@ -148,6 +151,11 @@ class KubernetesApi:
 
     def node(self, name: str) -> Object:
         return self._transport.request("GET", path("Node", name=name))
+
+    def node_names(self) -> Iterator[str]:
+        for page in self._transport.pages(path("Node"), accept=METADATA_ONLY):
+            for item in page.get("items") or ():
+                yield str(item["metadata"]["name"])
 
     def patch_node_conditions(self, name: str, conditions: list[Object]) -> None:
         body = {"status": {"conditions": conditions}}

@@ -16,6 +16,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from reveal_analyzer.sinks.kube.api import Object, SinkApi
+from reveal_analyzer.sinks.kube.condition_limit import ConditionLimit
+from reveal_analyzer.telemetry.degraded import Degradation
 from reveal_contract.finding import rfc3339
 from reveal_contract.kube.anomaly_report import Report
 from reveal_contract.kube.errors import ApiError, NotFoundError, UnavailableError
@@ -32,7 +34,10 @@ from reveal_contract.kube.silence import is_silenced
 
 log = logging.getLogger(__name__)
 
+REASON = "NodeConditionsLimited"
+MOST_PERCENT = 20  # of the nodes of a profile, unless the profile says otherwise
 _MESSAGE_BYTES = 512
+_MOST_NAMED = 3  # names in a message
 _UNCHECKED = frozenset({""})  # no set of reports: a node with it is looked at next
 
 
@@ -73,8 +78,11 @@ class NodeConditions:
     leaves what the profile now asks for: during a roll-out an analyzer with newer settings sets it.
     """
 
-    def __init__(self, api: SinkApi, profile: str, *, enabled: bool) -> None:
+    def __init__(
+        self, api: SinkApi, profile: str, *, enabled: bool, most_percent: int = MOST_PERCENT
+    ) -> None:
         self._api, self._profile, self.enabled = api, profile, enabled
+        self._limit = ConditionLimit(api, profile, most_percent)
         # by node, the urgent reports of this analyzer when the node was looked at last
         self._checked: dict[str, frozenset[str]] = {}
         self._refusal_logged = False
@@ -99,12 +107,26 @@ class NodeConditions:
         urgent = urgent if self.enabled else {}
         for node in sorted({*urgent, *self._checked}):
             reports = urgent.get(node, frozenset())
-            if self._checked.get(node, frozenset()) != reports:
+            is_new = self._checked.get(node, frozenset()) != reports
+            if is_new or self._limit.is_due(node, now_ns):
                 self._check(node, now_ns)
             if reports:
                 self._checked[node] = reports
             else:
                 self._checked.pop(node, None)
+                self._limit.release(node)
+
+    def degradations(self) -> list[Degradation]:
+        """Return which nodes do not have the condition as too many others have it."""
+        if not (limited := sorted(self._limit.limited)):
+            return []
+        more = f" and {len(limited) - _MOST_NAMED} more" if len(limited) > _MOST_NAMED else ""
+        text = (
+            f"{', '.join(limited[:_MOST_NAMED])}{more} have urgent reports but not the condition"
+            f" {CONDITION_TYPE}: as many other nodes have it as"
+            " reporting.maxNodeConditionsPercent permits"
+        )
+        return [Degradation(REASON, len(limited), clipped(text, _MESSAGE_BYTES))]
 
     def _check(self, node: str, now_ns: int) -> None:
         """Make the condition of one node right; a refusal is logged, and tried at the next list."""
@@ -114,6 +136,9 @@ class NodeConditions:
                 return
             desired = self._desired(node, now_ns)
             if desired and not self.enabled:
+                return
+            if desired and present is None and not self._limit.permits(node, now_ns):
+                log.warning("node %s does not get the condition: too many others have it", node)
                 return
             if (desired and desired.reason) != present:
                 self._api.patch_node_conditions(node, [condition(desired, now_ns)])

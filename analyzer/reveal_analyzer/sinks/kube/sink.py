@@ -13,6 +13,7 @@ from typing import Protocol
 
 from reveal_analyzer.sinks.kube import backoff
 from reveal_analyzer.sinks.kube.api import SinkApi, connect
+from reveal_analyzer.sinks.kube.cluster_nodes import ClusterNodes
 from reveal_analyzer.sinks.kube.delivery import Delivery
 from reveal_analyzer.sinks.kube.entry import ReportEntry
 from reveal_analyzer.sinks.kube.node_conditions import NodeConditions
@@ -21,6 +22,7 @@ from reveal_analyzer.sinks.kube.report_store import ListedReport, ReportStore
 from reveal_analyzer.sinks.kube.spool import Spool
 from reveal_analyzer.sinks.kube.stopped import StoppedReports
 from reveal_analyzer.stream.redis_connection import connect as connect_redis
+from reveal_analyzer.telemetry.degraded import Degradation
 from reveal_analyzer.telemetry.snapshot import Snapshot
 from reveal_contract.finding import FindingUpdate
 from reveal_contract.kube.anomaly_report import ReportOwner
@@ -96,10 +98,15 @@ class KubeSink:
         self._spool = Spool(folder if self._writes_reports else None)
         self._delivery = Delivery(api, instance)
         self._conditions = NodeConditions(
-            api, settings.profile, enabled=self._writes_reports and settings.node_conditions
+            api,
+            settings.profile,
+            enabled=self._writes_reports and settings.node_conditions,
+            most_percent=settings.max_node_conditions_percent,
         )
         self._stopped = StoppedReports(api, self._delivery, with_events=settings.events)
+        self._nodes = ClusterNodes(api) if settings.cluster_nodes_only else None
         self._backoff, self._telemetry_backoff = backoff.ApiBackoff(), backoff.ApiBackoff()
+        self._nodes_backoff = backoff.ApiBackoff()
         self._changed = threading.Condition()
         self._spooling = threading.Lock()
         self._has_updates = self._closing = False
@@ -114,6 +121,10 @@ class KubeSink:
         self._thread = threading.Thread(target=self._run, name="reveal-kubernetes", daemon=True)
         self._thread.start()
 
+    def is_node(self, name: str) -> bool | None:
+        """Return whether the cluster has a node; None where that is not known, or not asked."""
+        return None if self._nodes is None else self._nodes.is_node(name)
+
     def write(self, update: FindingUpdate) -> None:
         """Take an update; the thread delivers it later."""
         if self._writes_reports:
@@ -121,6 +132,10 @@ class KubeSink:
                 self._store.update(update, time.monotonic())
                 self._has_updates = True
                 self._changed.notify()
+
+    def degradations(self) -> list[Degradation]:
+        """Return what is withheld from the API."""
+        return self._conditions.degradations()
 
     def forget(self, node: str, lost: str = "") -> None:
         """Do nothing: what ``observe`` takes says which reports are not observed any more."""
@@ -171,8 +186,9 @@ class KubeSink:
 
     def _round(self) -> None:
         """Do one round; a defect costs that part of it only, and is logged."""
-        parts = [self._attempt(self._write_telemetry), self._attempt(self._write_or_stop)]
-        self._is_broken = not all(parts)
+        parts = (self._write_telemetry, self._read_nodes, self._write_or_stop)
+        done = [self._attempt(part) for part in parts]  # a defect of one does not stop the others
+        self._is_broken = not all(done)
 
     def _attempt(self, part: Callable[[], None]) -> bool:
         """Do a part of a round; return False for a defect."""
@@ -204,6 +220,17 @@ class KubeSink:
             self._telemetry_backoff.failed(error, time.monotonic())
         else:
             self._telemetry_backoff.succeeded()
+
+    def _read_nodes(self) -> None:
+        now = time.monotonic()
+        if self._nodes is None or not self._nodes_backoff.ready(now):
+            return
+        try:
+            self._nodes.step(now)
+        except ApiError as error:
+            self._nodes_backoff.failed(error, time.monotonic())
+        else:
+            self._nodes_backoff.succeeded()
 
     def _request(self, requests: Callable[[float], None]) -> None:
         """Send requests if the API accepts them now; ``requests`` takes the time."""

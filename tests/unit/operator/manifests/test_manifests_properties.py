@@ -219,6 +219,22 @@ def test_redis_credentials_come_from_secrets_and_tls_is_in_the_address() -> None
         assert authority == {"secretName": "ca", "items": [{"key": "root.pem", "path": "ca.crt"}]}
 
 
+def test_collectors_can_have_a_user_of_redis_of_their_own() -> None:
+    """Their password is on every node; theirs cannot read, nor run scripts."""
+    by_kind = built({"redis": {
+        "url": "rediss://r:6380/1",
+        "credentialsSecretRef": {"name": "login"},
+        "collectorCredentialsSecretRef": {"name": "few-rights", "usernameKey": "user"},
+    }})  # fmt: skip
+    secrets = {
+        kind: environment(by_kind[kind])["REVEAL_REDIS_USERNAME"]["valueFrom"]["secretKeyRef"]
+        for kind in ("DaemonSet", "Deployment")
+    }
+    assert secrets["DaemonSet"] == {"name": "few-rights", "key": "user", "optional": True}
+    assert secrets["Deployment"] == {"name": "login", "key": "username", "optional": True}
+    assert "login" not in json.dumps(by_kind["DaemonSet"])
+
+
 def test_a_profile_with_a_redis_of_its_own_gets_nothing_of_the_operators() -> None:
     by_kind = built({"redis": {"url": "redis://own"}}, redis_ca_secret="theirs")
     assert "theirs" not in json.dumps(by_kind)
