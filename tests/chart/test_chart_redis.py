@@ -43,7 +43,7 @@ class Logins:
 def logins(helm: Helm) -> Logins:
     objects = helm.render("--set", "evaluationRedis.enabled=true")
     analyzer = find_object(objects, "Secret", NAME)["stringData"]
-    collector = find_object(objects, "Secret", f"{NAME}-collector")["stringData"]
+    collector = find_object(objects, "Secret", "reveal-redis-collector")["stringData"]
     return Logins(analyzer["users.acl"], analyzer, collector)
 
 

@@ -149,7 +149,7 @@ def test_the_evaluation_redis_keeps_its_password_from_command_lines(helm: Helm) 
     objects = helm.render("--set", "evaluationRedis.enabled=true")
     others = [each for each in objects if each["kind"] != "Secret"]
     users = find_object(objects, "Secret", "reveal-evaluation-redis")["stringData"]["users.acl"]
-    for name in ("reveal-evaluation-redis", "reveal-evaluation-redis-collector"):
+    for name in ("reveal-evaluation-redis", "reveal-redis-collector"):
         password = find_object(objects, "Secret", name)["stringData"]["password"]
         assert len(password) == 32
         assert password not in yaml.safe_dump(others)
@@ -161,7 +161,7 @@ def test_the_evaluation_redis_keeps_its_password_from_command_lines(helm: Helm) 
     assert {
         "--redis-url=redis://reveal-evaluation-redis.reveal-system.svc:6379/0",
         "--redis-credentials-secret=reveal-evaluation-redis",
-        "--redis-collector-credentials-secret=reveal-evaluation-redis-collector",
+        "--redis-collector-credentials-secret=reveal-redis-collector",
     } <= set(operator["containers"][0]["args"])
 
 

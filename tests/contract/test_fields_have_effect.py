@@ -149,20 +149,12 @@ MANIFESTS: list[tuple[Object, Callable[[Object], Any], Any]] = [
         [True, True],
     ),
     (
-        redis(credentialsSecretRef={"name": "t"}, collectorCredentialsSecretRef=SECRET),
-        lambda s: [word in json.dumps(pod(s)) for word in ("u-key", "p-key")],
-        [True, True],
-    ),
-    (
         redis(tls={"caSecretRef": {"name": "ca", "key": "root.pem"}}),
         lambda s: "root.pem" in json.dumps(pod(s)),
         True,
     ),
-    (
-        redis(tls={"insecureSkipVerify": True}),
-        lambda s: "ssl_cert_reqs=none" in json.dumps(pod(s)),
-        True,
-    ),
+    (redis(tls={"insecureSkipVerify": True}),
+     lambda s: "ssl_cert_reqs=none" in json.dumps(pod(s)), True),
 ]  # fmt: skip
 
 

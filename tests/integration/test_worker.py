@@ -51,6 +51,7 @@ class Recorder:
     analyzed: list[tuple[int, bool]] = field(default_factory=list)
     open: Finding | None = None
     restored: int | None = None
+    learning: bool = False
 
     def analyze(
         self, message: Message, table: ChannelTable, *, data: bytes = b"", silent: bool = False

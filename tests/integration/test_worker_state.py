@@ -242,6 +242,20 @@ def test_a_node_that_left_leaves_nothing_in_redis(
     analyzer.turn_until(lambda: not stream.client.exists(states_key()))
 
 
+def test_a_node_that_falls_silent_while_it_is_learned_is_forgotten_soon(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever may write to Redis can send slices in any name; each takes megabytes."""
+    monkeypatch.setattr(worker_module, "_SILENT_SECONDS", 0.0)
+    monkeypatch.setattr(worker_module, "FORGET_YOUNG_SECONDS", 0.0)
+    analyzer = Analyzer(stream, "one")
+    send(stream, 0, 5)
+    stub = analyzer.until_slice(4)
+    analyzer.turn_until(lambda: analyzer.worker.nodes == ["n"])
+    stub.learning = True
+    analyzer.turn_until(lambda: analyzer.worker.nodes == [])
+
+
 def test_a_state_that_cannot_be_used_of_a_node_that_left_is_deleted(stream: Stream) -> None:
     stream.client.hset(states_key(), "n", b"garbage")
     analyzer = Analyzer(stream, "one")

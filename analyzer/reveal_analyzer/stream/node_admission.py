@@ -20,6 +20,7 @@ _NEW_SECONDS = 10.0  # in which a node that just joined the cluster becomes know
 _STILL_SECONDS = 300.0  # a refusal is reported for so long
 _MOST_NAMED = 3  # names in a message
 
+UNKNOWN_NODES, TOO_MANY_NODES = "UnknownNodes", "TooManyNodes"  # reasons of the condition Degraded
 STRANGER = "the cluster has no node of this name"
 
 
@@ -107,7 +108,7 @@ def _unknown_nodes(names: list[str]) -> Degradation:
         f"slices of {named}{more} are refused, as the cluster has no such node: somebody else"
         " writes to this Redis; change its password"
     )
-    return Degradation("UnknownNodes", len(names), text)
+    return Degradation(UNKNOWN_NODES, len(names), text)
 
 
 def _too_many(most: int) -> Degradation:
@@ -115,4 +116,4 @@ def _too_many(most: int) -> Degradation:
         f"an analyzer has memory for {most} nodes, the slices of others are refused: raise"
         " analyzer.replicas or analyzer.resources.limits.memory"
     )
-    return Degradation("TooManyNodes", 1, text)
+    return Degradation(TOO_MANY_NODES, 1, text)

@@ -111,6 +111,11 @@ subjects:
 {{ include "reveal.fullname" . }}-evaluation-redis
 {{- end -}}
 
+{{/* Name of the Secret with the login of collectors at the evaluation Redis: no longer than the longest name of the release. */}}
+{{- define "reveal.redisCollector" -}}
+{{ include "reveal.fullname" . }}-redis-collector
+{{- end -}}
+
 {{/* What collectors may do in Redis. A Redis that runs with other users is replaced when this changes. */}}
 {{- define "reveal.collectorRights" -}}
 ~reveal:{*}:samples ~reveal:{*}:node:* ~reveal:{*}:table:* ~reveal:{*}:changes:* +xadd +hset +hdel +set +expire +multi +exec +select +client|setname
@@ -122,7 +127,7 @@ subjects:
 {{- if .Values.evaluationRedis.enabled -}}
 - --redis-url=redis://{{ include "reveal.evaluationRedis" . }}.{{ .Release.Namespace }}.svc:6379/0
 - --redis-credentials-secret={{ include "reveal.evaluationRedis" . }}
-- --redis-collector-credentials-secret={{ include "reveal.evaluationRedis" . }}-collector
+- --redis-collector-credentials-secret={{ include "reveal.redisCollector" . }}
 {{- else if $redis.url -}}
 - --redis-url={{ $redis.url }}
 {{- with $redis.existingCollectorSecret }}

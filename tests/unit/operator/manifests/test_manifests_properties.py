@@ -223,16 +223,20 @@ def test_collectors_can_have_a_user_of_redis_of_their_own() -> None:
     """Their password is on every node; theirs cannot read, nor run scripts."""
     by_kind = built({"redis": {
         "url": "rediss://r:6380/1",
-        "credentialsSecretRef": {"name": "login"},
-        "collectorCredentialsSecretRef": {"name": "few-rights", "usernameKey": "user"},
+        "credentialsSecretRef": {"name": "all-rights"},
+        "collectorCredentialsSecretRef": {
+            "name": "few-rights", "usernameKey": "user", "passwordKey": "word",
+        },
     }})  # fmt: skip
     secrets = {
         kind: environment(by_kind[kind])["REVEAL_REDIS_USERNAME"]["valueFrom"]["secretKeyRef"]
         for kind in ("DaemonSet", "Deployment")
     }
     assert secrets["DaemonSet"] == {"name": "few-rights", "key": "user", "optional": True}
-    assert secrets["Deployment"] == {"name": "login", "key": "username", "optional": True}
-    assert "login" not in json.dumps(by_kind["DaemonSet"])
+    assert secrets["Deployment"] == {"name": "all-rights", "key": "username", "optional": True}
+    word = environment(by_kind["DaemonSet"])["REVEAL_REDIS_PASSWORD"]["valueFrom"]["secretKeyRef"]
+    assert word == {"name": "few-rights", "key": "word"}
+    assert "all-rights" not in json.dumps(by_kind["DaemonSet"])
 
 
 def test_a_profile_with_a_redis_of_its_own_gets_nothing_of_the_operators() -> None:
