@@ -124,7 +124,7 @@ def opened(recording: Path) -> list[tuple[float, FindingUpdate]]:
             announced = Announced(lambda node=node: slices.subjects(node))  # type: ignore[misc]
             analyzers[node] = NodeAnalyzer(node, AnalyzerSettings(), announced=announced)
         analyzers[node].analyze(message, table)
-        for update in ranks.add(analyzers[node].ranks.pop_ended()):
+        for update in ranks.add(analyzers[node].ranks.pop_ended(), message.start_ns):
             found.append((message.start_ns / 1e9, update))
     return found
 

@@ -75,11 +75,23 @@ def half_hog(gang: RunningGang, rank: int) -> Iterator[None]:
 
 
 @contextmanager
+def slower(gang: RunningGang, rank: int) -> Iterator[None]:
+    """It works half as long again for each step, and loses no time to others."""
+    process = gang.processes[rank]
+    process.send_signal(signal.SIGUSR1)
+    try:
+        yield
+    finally:
+        process.send_signal(signal.SIGUSR1)
+
+
+@contextmanager
 def nothing(gang: RunningGang, rank: int) -> Iterator[None]:
     """Nothing."""
     yield
 
 
 FAULTS: dict[str, Fault] = {
-    "quota": quota, "stopped": stopped, "hog": hog, "half-hog": half_hog, "healthy": nothing,
+    "quota": quota, "stopped": stopped, "hog": hog, "half-hog": half_hog, "slower": slower,
+    "healthy": nothing,
 }  # fmt: skip

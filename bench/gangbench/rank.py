@@ -2,13 +2,15 @@
 
 Each step it computes for so much CPU time, sleeps as if a GPU worked, and exchanges 64 KiB with the
 other ranks over sockets in the directory: in a ring, with rank 0 as the server of all parameters,
-or as a stage of a pipeline.  It does not pace itself.  A line of its log is a step: when it ended
-(s since the epoch), and how long it took.
+or as a stage of a pipeline.  It does not pace itself.  At SIGUSR1 it works half as long again for
+each step, as with a lower clock, and at the next one as before.  A line of its log is a step: when
+it ended (s since the epoch), and how long it took.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import sys
 import time
@@ -17,15 +19,18 @@ from pathlib import Path
 
 _BYTES = 1 << 16
 _PATIENCE_S = 30.0
+_SLOWER = 1.5
 
 
 def main() -> None:
     kind, rank, size, directory, work, sleep = sys.argv[1:]
     exchange = KINDS[kind](int(rank), int(size), Path(directory))
     work_s, sleep_s = int(work) / 1e3, int(sleep) / 1e3
+    factors = [1.0, _SLOWER]
+    signal.signal(signal.SIGUSR1, lambda *_: factors.reverse())
     began = time.perf_counter()
     while True:
-        compute(work_s)
+        compute(factors[0] * work_s)
         time.sleep(sleep_s)
         exchange()
         ended = time.perf_counter()

@@ -284,7 +284,8 @@ class LiveSession:
         """Judge a slice; one that fails is skipped, with one warning for each reason."""
         try:
             updates = analyzer.analyze(slice_.message, slice_.table)
-            return [*updates, *self._ranks.add(analyzer.ranks.pop_ended())]
+            ranks = self._ranks.add(analyzer.ranks.pop_ended(), slice_.message.start_ns)
+            return [*updates, *ranks]
         except Exception as error:  # a defect: the slices after it can still be judged
             self._warn_once(f"a slice could not be judged ({type(error).__name__}: {error})")
             return []

@@ -1,10 +1,15 @@
-"""Every metric of an input, ranked for spans of time by how far it left its baseline."""
+"""Every metric of an input, ranked for spans of time by how far it left its baseline.
+
+In a recording, a change that is less than the amount of its metric that matters counts less: a
+counter that nearly always is 0 leaves its baseline by many spreads when a pod starts.
+"""
 
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +86,8 @@ class _Input:
     times: TimeRange
     format_time: Callable[[int], str]
     warnings: Sequence[str]
+    # by node and metric, the amount that matters, where it is known
+    quanta: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
 def explain(arguments: argparse.Namespace) -> tuple[list[SpanRanking], Sequence[str]]:
@@ -100,7 +107,7 @@ def explain_recording(
 
 def _explained(data: _Input, asked: Sequence[Span]) -> tuple[list[SpanRanking], Sequence[str]]:
     spans = [resolve(span, data.times) for span in asked]
-    ranked = [_ranked_spans(node, spans) for node in data.nodes]
+    ranked = [_ranked_spans(node, spans, data.quanta.get(node.node, {})) for node in data.nodes]
     several = len(data.nodes) > 1
     result = []
     for index, span in enumerate(asked):
@@ -126,7 +133,9 @@ class _NodeSpan:
     last_ns: int = 0
 
 
-def _ranked_spans(node: NodeInput, spans_ns: Sequence[tuple[int, int]]) -> list[_NodeSpan]:
+def _ranked_spans(
+    node: NodeInput, spans_ns: Sequence[tuple[int, int]], quanta: Mapping[str, float]
+) -> list[_NodeSpan]:
     times = node.table.times_ns
     spans = []
     for begin, end in spans_ns:
@@ -134,11 +143,38 @@ def _ranked_spans(node: NodeInput, spans_ns: Sequence[tuple[int, int]]) -> list[
         spans.append((first, last))
     rankings = iter(rank_spans(node.table, [s for s in spans if s[0] < s[1]], node.baseline))
     return [
-        _NodeSpan(node.node, next(rankings), int(times[first]), int(times[last - 1]))
+        _NodeSpan(
+            node.node,
+            by_what_matters(next(rankings), quanta),
+            int(times[first]),
+            int(times[last - 1]),
+        )
         if first < last
         else _NodeSpan(node.node)
         for first, last in spans
     ]
+
+
+def by_what_matters(
+    rows: Sequence[MetricRank], quanta: Mapping[str, float]
+) -> Sequence[MetricRank]:
+    """Return the metrics in order again; those that changed by less than matters score less."""
+    if not quanta:
+        return rows
+    weighed = [replace(row, score=row.score * _importance(row, quanta[row.name])) for row in rows]
+    return sorted(weighed, key=lambda row: -row.score)  # stable
+
+
+def _importance(row: MetricRank, quantum: float) -> float:
+    """Return the change in amounts that matter, 1 at most: a larger one matters no more.
+
+    As in the live score it is linear below that amount and logarithmic above.
+    """
+    if math.isnan(row.value):
+        return 1.0
+    baseline = 0.0 if math.isnan(row.baseline) else row.baseline
+    change = abs(math.asinh(row.value / quantum) - math.asinh(baseline / quantum))
+    return min(1.0, change / math.asinh(1.0))
 
 
 def _table(arguments: argparse.Namespace) -> _Input:
@@ -170,6 +206,7 @@ def _recording(recording: Path, path: Path | None) -> _Input:
         times=TimeRange(min(times), max(times)),
         format_time=rfc3339,
         warnings=(),
+        quanta={node: table.quanta() for node, table in tables.items()},
     )
 
 

@@ -56,7 +56,8 @@ def replay(
             for earlier in baseline(message.node) if baseline else ():
                 analyzer.analyze(*earlier, silent=True)
         updates = analyzer.analyze(message, table)
-        result.finding_log.update([*updates, *ranks.add(analyzer.ranks.pop_ended())])
+        of_jobs = ranks.add(analyzer.ranks.pop_ended(), message.start_ns)
+        result.finding_log.update([*updates, *of_jobs])
         result.count(message, table)
         if on_second is not None:
             on_second(analyzer, message)

@@ -93,3 +93,29 @@ def test_rows_of_others_stop_nothing(
     assert caplog.text.count("the ranks of bad cannot be used") == 1
     stream.client.set(names.fleet_key("default", "rank-cases"), "damaged")
     assert RankExchange(stream.client, "default").load_cases() == []
+
+
+def test_a_job_that_ended_is_resolved_while_no_node_has_ranks(
+    stream: Stream, fleets: list[Fleet]
+) -> None:
+    """Nodes that are idle write nothing: time goes on without them."""
+    advance(fleets, 0)
+    [opened] = advance(fleets, 1)
+    leader = fleets[0]
+    assert not any(leader.advance(float(second)) for second in range(2, 60))
+    [resolved] = [u for second in range(60, 130) for u in leader.advance(float(second))]
+    assert (resolved.change, resolved.finding.id) == (FindingChange.RESOLVED, opened.finding.id)
+    assert leader.open == frozenset()
+
+
+def test_the_next_leader_resolves_a_job_that_it_never_saw(
+    stream: Stream, fleets: list[Fleet]
+) -> None:
+    advance(fleets, 0)
+    [opened] = advance(fleets, 1)
+    fleets.pop(0).close()
+    stream.client.delete(names.fleet_key("default", "ranks"))
+    found = [u for second in range(2, 130) for u in fleets[0].advance(float(second))]
+    assert [(each.change, each.finding.id) for each in found] == [
+        (FindingChange.RESOLVED, opened.finding.id)
+    ]

@@ -144,7 +144,13 @@ class Release:
 
     def calm(self, seconds: float = 120) -> None:
         """Until nothing is open, so that what comes next is of what comes next."""
-        wait_for(lambda: not self.open(), seconds, "nothing is open")
+
+        def nothing_open() -> bool:
+            if listed := self.open():
+                raise AssertionError("; ".join(listed))
+            return True
+
+        wait_for(nothing_open, seconds, "nothing is open")
 
     def open(self) -> list[str]:
         return [

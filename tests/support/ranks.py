@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from reveal_analyzer.gangs.rank import LostPart, Rank
+from reveal_analyzer.gangs.straggler import Judgement, is_synchronous, judge
 from reveal_contract import ledger
 
 JOB = "ml/Job/train"
@@ -29,3 +31,8 @@ def slow(number: int, share: float = 0.3, **given: Any) -> Rank:
 def waiting(count: int, desired: float = 0.6, **given: Any) -> list[Rank]:
     """Return ranks that wait for another one for the rest of their time."""
     return [rank(number, desired=desired, **given) for number in range(1, count + 1)]
+
+
+def judged(ranks: Sequence[Rank]) -> Judgement:
+    """Return what is said of ranks of which nothing is known from before."""
+    return judge(ranks, synchronous=is_synchronous(ranks))

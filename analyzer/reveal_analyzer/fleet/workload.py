@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from statistics import fmean
 
-from reveal_analyzer.subjects.job_name import has_process_id, job_name
+from reveal_analyzer.subjects.job_name import job_name
+from reveal_analyzer.subjects.subject_kind import PROCESS_GROUP, kind_of
 from reveal_contract.subjects import Identity, SubjectKind
 
 USAGE = "cpu.subject.usage"
 _LEAST_USAGE = 5e7  # ns of CPU per second: a twentieth of a CPU
 LEAST_SHARE = 0.1  # of the CPU time of all subjects of the node
 _MOST_MEMBERS = 10
-_GROUP = "ProcessGroup"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def workload(means: Means, found: Mapping[str, JobPart]) -> tuple[str, ...]:
 def with_count(name: str, job: JobPart) -> str:
     """Return a job as a part of a node's workload: ``ml/Job/train x 2``."""
     # how many process groups share a name is chance
-    is_group = any(member.kind == _GROUP for member in job.members)
+    is_group = any(member.kind == PROCESS_GROUP for member in job.members)
     return name if is_group else f"{name} x {job.count}"
 
 
@@ -110,8 +110,8 @@ def is_work(name: str, workload: Iterable[str]) -> bool:
 
 
 def _member(instance: str, identity: Identity | None) -> JobMember:
+    kind = kind_of(instance, identity)
     if identity is None:
-        kind = _GROUP if has_process_id(instance) else "Cgroup"
         return JobMember(kind, "", instance)
     name = identity.name if identity.namespace else instance
-    return JobMember(identity.kind.value, identity.namespace, name, identity.uid)
+    return JobMember(kind, identity.namespace, name, identity.uid)

@@ -78,6 +78,11 @@ class GangCases:
         """The cases that are open."""
         return [case for case in self._cases.values() if case.is_open]
 
+    @property
+    def last_window(self) -> int:
+        """The last window in which a job with a case was judged; 0 without cases."""
+        return max((case.judged for case in self._cases.values()), default=0)
+
     def update(self, judged: Mapping[str, Judgement], window: int) -> list[GangChange]:
         """Add a window, by job; return what opened, changed or ended."""
         changes = []

@@ -9,6 +9,7 @@ from reveal_analyzer.gangs.cases import GangCases
 from reveal_analyzer.gangs.findings import finding, identity
 from reveal_analyzer.gangs.rank import Rank, by_job
 from reveal_analyzer.gangs.straggler import Judgement, is_synchronous, judge
+from reveal_analyzer.gangs.usual_work import UsualWork
 from reveal_contract.finding import FindingChange, FindingUpdate
 
 ABSENT_WINDOWS = 6  # after which a node has left
@@ -25,6 +26,7 @@ class RankJudge:
         self._cases = GangCases()
         self._windows: dict[str, int] = {}  # by job, the last one that was judged
         self._synchronous: dict[str, int] = {}  # by job, the last one with a common rhythm
+        self._usual: dict[str, UsualWork] = {}  # by job
 
     @property
     def open(self) -> frozenset[str]:
@@ -44,9 +46,17 @@ class RankJudge:
         """Continue from ``rows``; skip those that this version cannot use."""
         self._cases.load(rows)
 
-    def add(self, ranks: Mapping[str, Sequence[Rank]]) -> list[FindingUpdate]:
-        """Judge what is complete of the last windows, by node; return what changed."""
-        newest = max((own[0].window for own in ranks.values() if own), default=0)
+    @property
+    def last_window(self) -> int:
+        """The last window in which a job with a case was judged; 0 without cases."""
+        return self._cases.last_window
+
+    def add(self, ranks: Mapping[str, Sequence[Rank]], ended: int = 0) -> list[FindingUpdate]:
+        """Judge what is complete of the last windows, by node; return what changed.
+
+        ``ended`` is a window that has ended, by the clock: a job may end while no node has ranks.
+        """
+        newest = max(newest_window(ranks), ended)
         self._forget(newest - ABSENT_WINDOWS)
         judged: dict[int, dict[str, Judgement]] = {}
         for job, own in by_job([rank for some in ranks.values() for rank in some]).items():
@@ -63,7 +73,11 @@ class RankJudge:
         if is_synchronous(ranks):
             self._synchronous[job] = window
         since = window - self._synchronous.get(job, -_SYNCHRONOUS_WINDOWS)
-        return judge(ranks, synchronous=since < _SYNCHRONOUS_WINDOWS)
+        usual = self._usual.setdefault(job, UsualWork())
+        result = judge(ranks, synchronous=since < _SYNCHRONOUS_WINDOWS, usual=usual.desired())
+        if result.straggler is None:
+            usual.add(ranks)
+        return result
 
     def _updates(self, judged: Mapping[str, Judgement], window: int) -> list[FindingUpdate]:
         return [
@@ -75,6 +89,12 @@ class RankJudge:
         for job in [job for job, window in self._windows.items() if window < before]:
             del self._windows[job]
             self._synchronous.pop(job, None)
+            self._usual.pop(job, None)
+
+
+def newest_window(ranks: Mapping[str, Sequence[Rank]]) -> int:
+    """Return the last window of any node; 0 if there are no ranks."""
+    return max((own[0].window for own in ranks.values() if own), default=0)
 
 
 def _complete(ranks: Sequence[Rank], newest: int) -> int:

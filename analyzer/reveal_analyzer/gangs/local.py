@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from reveal_analyzer.gangs.judge import RankJudge
-from reveal_analyzer.gangs.rank import Rank
+from reveal_analyzer.gangs.rank import WINDOW_S, Rank
 from reveal_contract.finding import FindingUpdate
+from reveal_contract.time_units import NS_PER_SECOND
 
 
 class LocalRanks:
@@ -15,13 +16,16 @@ class LocalRanks:
     def __init__(self) -> None:
         self._judge = RankJudge()
         self._last: dict[str, Sequence[Rank]] = {}
+        self._ended = 0
 
-    def add(self, ranks: Sequence[Rank]) -> list[FindingUpdate]:
-        """Take the ranks of a node's window, if one ended; return what changed."""
-        if not ranks:
+    def add(self, ranks: Sequence[Rank], time_ns: int) -> list[FindingUpdate]:
+        """Take the ranks of a node's window, if one ended by this time; return what changed."""
+        before, self._ended = self._ended, time_ns // (WINDOW_S * NS_PER_SECOND) - 2
+        if ranks:
+            self._last[ranks[0].node] = ranks
+        elif self._ended == before:
             return []
-        self._last[ranks[0].node] = ranks
-        return self._judge.add(self._last)
+        return self._judge.add(self._last, self._ended)
 
     def finish(self) -> list[FindingUpdate]:
         """Return the last state of the findings that are open."""

@@ -10,7 +10,8 @@ from reveal_analyzer.ledger.accounts import Accounts
 from reveal_analyzer.ledger.lost_time import LostTime, lost_time
 from reveal_analyzer.ledger.totals import LedgerTotals, Totals
 from reveal_analyzer.subjects.history import SubjectHistory
-from reveal_analyzer.subjects.job_name import has_process_id, job_name
+from reveal_analyzer.subjects.job_name import job_name
+from reveal_analyzer.subjects.subject_kind import kind_of
 from reveal_contract import ledger
 from reveal_contract.subjects import Identity, SubjectKind
 from reveal_contract.time_units import NS_PER_SECOND
@@ -77,12 +78,10 @@ class RankRecorder:
         identity = directory.identity(directory.key(lost.subject, end_ns))
         if identity is not None and not _may_be_rank(identity):
             return
-        kind = "ProcessGroup" if has_process_id(lost.subject) else "Cgroup"
-        name = lost.subject
-        if identity is not None:
-            kind, name = identity.kind.value, identity.name if identity.namespace else name
+        name = identity.name if identity is not None and identity.namespace else lost.subject
         yield Rank(
-            job_name(lost.subject, identity, self._node), self._node, self._window, kind,
+            job_name(lost.subject, identity, self._node), self._node, self._window,
+            kind_of(lost.subject, identity),
             identity.namespace if identity else "", name, identity.uid if identity else "",
             lost.desired, step.period if step else 0.0, _slower(step),
             tuple(LostPart(loss.part, loss.share, loss.culprit) for loss in lost.losses),

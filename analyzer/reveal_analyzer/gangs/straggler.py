@@ -14,16 +14,19 @@ although all others wait for it, it sleeps by itself, with or without the loss.
 What a rank loses to other ranks of its job is the job's own, and does not count.  A rank that has
 more work by its role wants more and loses nothing: it delays nobody by this rule.  Where the steps
 became longer than those that were learned, a rank that alone lost time is the straggler, too,
-whatever its role.
+whatever its role; and if none lost time, the only rank that works longer for each step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
+from types import MappingProxyType
 
+from reveal_analyzer.gangs.own_work import longer_work
 from reveal_analyzer.gangs.rank import LostPart, Rank
+from reveal_analyzer.gangs.usual_work import RankKey
 
 LEAST_PERCENT = 5.0
 _SAME_STEP = 0.03  # of the step time: ranks with a common rhythm
@@ -32,6 +35,7 @@ _OTHER_STEPS = 4  # one of so many may have another step time, and one always
 _ALONE = 0.6  # of what all ranks lost together
 _LARGEST = 0.95  # share: a rank that lost more has stopped
 
+NOT_KNOWN: Mapping[RankKey, float] = MappingProxyType({})
 NO_RHYTHM = "its ranks have no common rhythm that can be read"
 NO_WAITING = "its ranks do not sleep while they wait"
 
@@ -40,13 +44,15 @@ NO_WAITING = "its ranks do not sleep while they wait"
 class Straggler:
     """A job of ``count`` ranks is ``percent`` slower because of one of them.
 
-    ``lost`` are the parts of the rank's lost time, the largest first.
+    ``lost`` are the parts of the rank's lost time, the largest first.  Without any, the rank works
+    longer for each step by the part ``longer`` of what it did before.
     """
 
     rank: Rank
     percent: float
     count: int
     lost: tuple[LostPart, ...]
+    longer: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +63,15 @@ class Judgement:
     unknown: str = ""
 
 
-def judge(ranks: Sequence[Rank], *, synchronous: bool = False) -> Judgement:
+def judge(
+    ranks: Sequence[Rank], *, synchronous: bool, usual: Mapping[RankKey, float] = NOT_KNOWN
+) -> Judgement:
     """Return whether one of at least two ranks of a job delays the others in a window.
 
-    ``synchronous``: the job had a common rhythm a short time ago, so it need not be read now.
+    ``synchronous``: the job has a common rhythm, or had one a short time ago.  ``usual`` is what
+    its ranks wanted while nothing delayed it, in CPUs.
     """
-    if not synchronous and not is_synchronous(ranks):
+    if not synchronous:
         return Judgement(unknown=NO_RHYTHM)
     ranks = _without_own_losses(ranks)
     for share, rank in (_by_waiting(ranks), _by_change(ranks)):
@@ -70,6 +79,9 @@ def judge(ranks: Sequence[Rank], *, synchronous: bool = False) -> Judgement:
         if percent >= LEAST_PERCENT:
             lost = tuple(sorted(rank.lost, key=lambda part: -part.share))
             return Judgement(Straggler(rank, percent, len(ranks), lost))
+    if (own := longer_work(ranks, usual)) and 100 * own.slowdown >= LEAST_PERCENT:
+        longer = own.rank.desired * (1 + own.slowdown) / own.usual - 1
+        return Judgement(Straggler(own.rank, 100 * own.slowdown, len(ranks), (), longer))
     return Judgement(unknown="" if _some_wait(ranks) else NO_WAITING)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from reveal_analyzer.arrays import Floats, Indices
-from reveal_analyzer.derive.columns import Column, ColumnPlan
+from reveal_analyzer.derive.columns import DEFAULT_MEMORY, Column, ColumnPlan, quanta
 from reveal_analyzer.derive.deriver import Deriver, Second
+from reveal_analyzer.live.scaling import Capacity, ColumnScaling
 from reveal_analyzer.tables.scoring.table import Table
 from reveal_contract.channels import ChannelTable
 from reveal_contract.wire import Message
@@ -20,6 +21,7 @@ class RecordingTable:
         self._deriver = Deriver()
         self._seconds: list[tuple[int, Floats, Indices]] = []
         self._indices: dict[int, tuple[ColumnPlan, Indices]] = {}  # a plan in use keeps its id
+        self._capacity: Capacity = (DEFAULT_MEMORY, 1)
 
     def push(self, message: Message, table: ChannelTable) -> Second:
         """Add the next slice and return its second.
@@ -40,9 +42,15 @@ class RecordingTable:
         times = np.array([start for start, _, _ in self._seconds], np.int64)
         return Table(times, tuple(self.columns), values)
 
+    def quanta(self) -> dict[str, float]:
+        """Return the amount of each column that begins to matter on this node, in base units."""
+        amounts = quanta(tuple(self.columns.values()), *self._capacity)
+        return dict(zip(self.columns, amounts.tolist(), strict=True))
+
     def _known(self, second: Second) -> Indices:
         """Return the indices of this second's columns among all columns so far."""
         if id(second.plan) not in self._indices:
+            self._capacity = ColumnScaling.capacity_of(second, self._capacity)
             for label, column in zip(second.plan.labels, second.plan.columns, strict=True):
                 self.columns.setdefault(label, column)
             index_of = {label: index for index, label in enumerate(self.columns)}

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from reveal_analyzer.subjects.comparison import Change
-from reveal_analyzer.subjects.directory import Directory, SubjectKey, is_process_group
+from reveal_analyzer.subjects.directory import Directory, SubjectKey
+from reveal_analyzer.subjects.subject_kind import kind_of
 from reveal_contract.finding import Confidence, Pod, Subject
 
 
@@ -61,7 +62,7 @@ def named_subjects(
             pods.append(Pod(identity.namespace, identity.name, uid, identity.container,
                             share, gain, confidence))  # fmt: skip
         else:
-            kind = identity.kind.value if identity else _kind(change.key)
+            kind = kind_of(change.key.instance, identity)
             subjects.append(Subject(kind, change.key.instance, share, gain, confidence))
     if not listed:
         return NamedSubjects()
@@ -75,10 +76,3 @@ def _whole_percents(shares: Sequence[float]) -> list[int]:
     """Return whole percents that add up to at most 100, as the shares do."""
     rounded = [round(share) for share in shares]
     return rounded if sum(rounded) <= 100 else [int(share) for share in shares]
-
-
-def _kind(key: SubjectKey) -> str:
-    """Return the kind of a subject that was not announced."""
-    if is_process_group(key):
-        return "ProcessGroup"
-    return "Unit" if key.instance.endswith((".service", ".scope", ".slice")) else "Cgroup"

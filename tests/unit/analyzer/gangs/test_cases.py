@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from reveal_analyzer.gangs.cases import GangCases
 from reveal_analyzer.gangs.findings import finding, identity
-from reveal_analyzer.gangs.straggler import Judgement, judge
+from reveal_analyzer.gangs.straggler import Judgement
 from reveal_contract.finding import FindingChange, FindingScope, Resolution, State
 from reveal_contract.kube.anomaly_report import report
 from reveal_contract.kube.report_parser import parse_report, parse_row
 from reveal_contract.metric import Subsystem
-from support.ranks import JOB, rank, slow, waiting
+from support.ranks import JOB, judged, rank, slow, waiting
 
-SLOW = judge([slow(0), *waiting(3)])
-OTHER = judge([slow(9), *waiting(3)])
+SLOW = judged([slow(0), *waiting(3)])
+OTHER = judged([slow(9), *waiting(3)])
 CALM = Judgement()
 OPENED, CHANGED, RESOLVED = (
     FindingChange.OPENED, FindingChange.CHANGED, FindingChange.RESOLVED,
@@ -43,7 +43,7 @@ def test_another_rank_is_another_case() -> None:
 
 
 def test_a_case_that_grows_worse_is_reported_after_a_minute() -> None:
-    mild = judge([slow(0, 0.05), *waiting(3)])
+    mild = judged([slow(0, 0.05), *waiting(3)])
     cases = GangCases()
     assert changes(cases, mild, mild) == [[], [OPENED]]
     later = changes(cases, *[SLOW] * 10, start=3)
@@ -98,7 +98,7 @@ def test_the_finding_is_a_report_and_a_row() -> None:
 def test_a_process_is_a_subject() -> None:
     own = [slow(0, namespace="", kind="Unit", name="/train.service"), *waiting(3)]
     cases = GangCases()
-    changes(cases, judge(own), judge(own))
+    changes(cases, judged(own), judged(own))
     [subject] = finding(cases.opened[0]).subjects
     assert (subject.kind, subject.name) == ("Unit", "/train.service")
     assert rank(0).subject == "ml/train-0"
