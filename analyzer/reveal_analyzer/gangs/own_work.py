@@ -49,7 +49,7 @@ def longer_work(ranks: Sequence[Rank], usual: Mapping[RankKey, float]) -> OwnWor
     alone = all(abs(growth(rank)) <= _AGREES * slowdown for rank in others)
     if not alone or not _is_close(growth(last), slowdown):
         return None
-    return OwnWork(last, usual[key_of(last)], min(slowdown, _slower(ranks)))
+    return OwnWork(last, usual[key_of(last)], _slower(ranks))  # it is read to half a percent
 
 
 def _slower(ranks: Sequence[Rank]) -> float:

@@ -10,7 +10,7 @@ from reveal_analyzer.gangs.rank import Rank
 
 RankKey = tuple[str, str]  # node and subject
 _MOST_WINDOWS = 30
-_LEAST_WINDOWS = 3
+_LEAST_WINDOWS = 2
 _SAME_STEPS = 2.0  # percent: longer steps are not as usual
 
 

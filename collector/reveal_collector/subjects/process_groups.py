@@ -20,7 +20,7 @@ _DISK_BYTES_PER_CPU = 1e8  # bytes per second that weigh as much as one CPU
 
 _SHORT_LIVED_TICKS = 20  # of children in a pass that are plausible without any before
 
-TOTALS = 4  # CPU ticks, major faults, bytes read, bytes written
+TOTALS = 5  # CPU ticks, major faults, bytes read, bytes written, all page faults
 Totals = Sequence[int]
 _ZERO: Totals = (0,) * TOTALS
 
@@ -230,7 +230,7 @@ class ScoreWeights:
         return ProcessUse(started, self._work(sample.totals), sample.memory / self.memory)
 
     def _work(self, totals: Totals) -> float:
-        cpu, _, read, written = totals
+        cpu, _, read, written, _ = totals
         return cpu / self.ticks_per_second + (read + written) / _DISK_BYTES_PER_CPU
 
 

@@ -49,6 +49,7 @@ _COUNTERS = (
     "memory.subject.major_faults",
     "storage.subject.read_bytes",
     "storage.subject.write_bytes",
+    "memory.subject.page_faults",
 )
 _LEVELS = ("memory.subject.usage", "cpu.subject.tasks")
 
@@ -68,15 +69,16 @@ def parse_stat(pid: int, data: bytes, page: int) -> ProcessSample:
         raise ValueError(f"stat of process {pid} has {len(fields)} fields after the name")
     if int(fields[6]) & _KERNEL_THREAD:
         raise NotAProcess
-    own = [int(fields[index]) for index in (11, 12, 9)]
+    own = [int(fields[index]) for index in (11, 12, 9, 7)]
     # Init waits for orphans of all groups: what they used is not its own use.
-    waited = [0, 0, 0] if pid == _INIT else [int(fields[index]) for index in (13, 14, 10)]
+    waited = [0, 0, 0, 0] if pid == _INIT else [int(fields[index]) for index in (13, 14, 10, 8)]
+    major, minor = own[2] + waited[2], own[3] + waited[3]
     return ProcessSample(
         group=int(fields[2]),
         parent=int(fields[1]),
         start=int(fields[19]),
         name=printable(os.fsdecode(head.partition(b"(")[2])),
-        totals=(own[0] + own[1] + waited[0] + waited[1], own[2] + waited[2], 0, 0),
+        totals=(own[0] + own[1] + waited[0] + waited[1], major, 0, 0, major + minor),
         memory=int(fields[21]) * page,
         threads=int(fields[17]),
         waited=waited[0] + waited[1],
@@ -144,8 +146,8 @@ class _ProcessFiles:
                 self._io = None
         return ProcessSample(
             sample.group, sample.parent, sample.start, sample.name,
-            (*sample.totals[:2], read, written), sample.memory, sample.threads, known,
-            sample.waited,
+            (*sample.totals[:2], read, written, sample.totals[4]),
+            sample.memory, sample.threads, known, sample.waited,
         )  # fmt: skip
 
 
@@ -163,7 +165,7 @@ class ProcessGroups:
     def __init__(self, roots: Roots, cpu_tree: Path | None, selection: SubjectSelection) -> None:
         self.channels: tuple[Channel, ...] = ()
         self._roots, self._proc, self._selection = roots, roots.proc, selection
-        self._list = OpenFile(cpu_tree / "cgroup.procs") if cpu_tree else None
+        self._list = cpu_tree / "cgroup.procs" if cpu_tree else None
         self._reset()
 
     def _reset(self) -> None:
@@ -182,12 +184,7 @@ class ProcessGroups:
 
     def open(self) -> None:
         self._reset()
-        if self._list is not None:
-            try:
-                self._list.open()
-            except Unsupported:
-                self._list = None
-        if self._list is None and not self._proc.is_dir():
+        if not self._listed() and not self._proc.is_dir():
             raise Unsupported(f"{self._proc} does not exist")
         self._read_all()
         self._select()
@@ -208,8 +205,6 @@ class ProcessGroups:
         for process in self._processes.values():
             process.close()
         self._processes = {}
-        if self._list is not None:
-            self._list.close()
 
     def instance_of(self, group: int) -> str | None:
         """Return the instance of a process group by its number; None if it is not followed."""
@@ -217,13 +212,27 @@ class ProcessGroups:
         return known.instance if known is not None else None
 
     def _pids(self) -> list[int]:
-        listed = self._list.read().split() if self._list is not None else []
+        listed = self._listed()
         if not listed:
             with os.scandir(self._proc) as entries:
                 listed = [os.fsencode(entry.name) for entry in entries]
         # Skip known kernel threads: a large host has thousands.
         pids = {int(name) for name in set(listed) - self._kernel_threads if name.isdigit()}
         return sorted(pids - {0})  # 0: a process outside of this PID namespace
+
+    def _listed(self) -> list[bytes]:
+        """Return the pids of the root cgroup; none where there is no such list.
+
+        The file is opened each time: cgroup v1 makes the list at the first read of a descriptor,
+        and keeps it while it is read again within a second (kernel/cgroup/cgroup-v1.c,
+        ``CGROUP_PIDLIST_DESTROY_DELAY``).
+        """
+        if self._list is None:
+            return []
+        try:
+            return self._list.read_bytes().split()
+        except OSError:
+            return []
 
     def _read_all(self) -> None:
         if self._accounting.passes % _KERNEL_THREADS_PASSES == 0:
@@ -323,8 +332,8 @@ class ProcessGroups:
             if group.last_pass != self._accounting.passes:
                 row.extend([None] * (len(_COUNTERS) + len(_LEVELS)))
                 continue
-            cpu, faults, read, written = group.totals
-            row.extend((cpu, faults))
+            cpu, major, read, written, faults = group.totals
+            row.extend((cpu, major))
             row.extend((read, written) if group.has_io else (None, None))
-            row.extend((group.memory, group.threads))
+            row.extend((faults, group.memory, group.threads))
         return row

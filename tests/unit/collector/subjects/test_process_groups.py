@@ -6,6 +6,8 @@ import os
 import shutil
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from hypothesis import strategies as st
 from reveal_collector.kernel_interfaces.errors import LayoutChanged
 from reveal_collector.readers.source import Roots
 from reveal_collector.subjects import processes
+from reveal_collector.subjects.cgroup_files import cpu_root, hierarchies
 from reveal_collector.subjects.process_groups import (
     GroupAccounting,
     ProcessGroup,
@@ -37,7 +40,7 @@ LATER = 10**9
 def reading(
     cpu: int, parent: int = 1, group: int = 10, start: int = 5, io: int = 0
 ) -> ProcessSample:
-    return ProcessSample(group, parent, start, "job", (cpu, 0, io, 0), 4096, 1)
+    return ProcessSample(group, parent, start, "job", (cpu, 0, io, 0, 0), 4096, 1)
 
 
 def used(accounting: GroupAccounting, group: int = 10) -> int:
@@ -140,10 +143,10 @@ def test_totals_never_fall(passes: list[dict[int, int]]) -> None:
 
 def test_scores_follow_use() -> None:
     single = ProcessGroup(1, "g1", 1, 20)
-    single.used, single.memory = [100, 0, 0, 0], 0
+    single.used, single.memory = [100, 0, 0, 0, 0], 0
     update_scores([single], ScoreWeights(100, 1 << 30), 1.0)
     assert single.score == pytest.approx(1.0)
-    single.used = [0, 0, 0, 0]
+    single.used = [0, 0, 0, 0, 0]
     update_scores([single], ScoreWeights(100, 1 << 30), 1.0)
     assert single.score == pytest.approx(0.7)
 
@@ -164,12 +167,12 @@ def test_a_name_with_brackets_and_blanks_shifts_nothing() -> None:
     plain = parse_stat(7, stat(7, cpu=4, waited=6), 4096)
     odd = parse_stat(7, stat(7, b"a) S 1 (b", cpu=4, waited=6), 4096)
     assert (odd.totals, odd.group, odd.memory) == (plain.totals, 10, 25 * 4096)
-    assert plain.totals == (10, 5, 0, 0)
+    assert plain.totals == (10, 5, 0, 0, 20)
     assert odd.name == "a) S 1 (b"
 
 
 def test_init_is_not_billed_for_the_orphans_it_reaps() -> None:
-    assert parse_stat(1, stat(1, cpu=4, waited=6), 4096).totals == (4, 2, 0, 0)
+    assert parse_stat(1, stat(1, cpu=4, waited=6), 4096).totals == (4, 2, 0, 0, 9)
 
 
 def test_a_kernel_thread_is_no_subject() -> None:
@@ -244,6 +247,7 @@ def test_groups_of_a_proc_tree(tmp_path: Path) -> None:
         "storage.subject.read_bytes{pgrp:job[10]}": 4096,
         "storage.subject.write_bytes{pgrp:job[10]}": 0,
         "memory.subject.usage{pgrp:job[10]}": 2 * 25 * 4096,
+        "memory.subject.page_faults{pgrp:job[10]}": 0,
         "cpu.subject.tasks{pgrp:job[10]}": 6,
     }
     tree.end(11)
@@ -370,3 +374,23 @@ def passes(source: ProcessGroups) -> None:
         source.read()
     except LayoutChanged:
         source.read()
+
+
+def test_a_group_that_starts_later_is_a_subject_on_any_version_of_cgroups() -> None:
+    """Version 1 keeps the list of a descriptor that is read again within a second."""
+    trees = hierarchies(Roots().cgroup)
+    source = ProcessGroups(Roots(), cpu_root(trees), SubjectSelection())
+    source.open()
+    spin = "import time\nwhile True: sum(range(9999))"
+    started = subprocess.Popen([sys.executable, "-c", spin], start_new_session=True)
+    try:
+        ends = time.monotonic() + 30
+        while source.instance_of(started.pid) is None:
+            assert time.monotonic() < ends, "the process is not in the list"
+            with suppress(LayoutChanged):
+                source.read()
+            time.sleep(0.2)
+    finally:
+        started.kill()
+        started.wait()
+        source.close()
