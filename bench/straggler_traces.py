@@ -29,7 +29,7 @@ _FIRST = 0.1  # part of the trace that is learned
 _START = 100  # number of the first window
 
 
-class _Said(NamedTuple):
+class _Report(NamedTuple):
     """A finding: the number of its window, its worker, and by how much the job is slower."""
 
     window: int
@@ -50,22 +50,22 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def row(file: Path) -> Row:
-    """Return what is said of one trace beside what it says itself."""
+    """Return what is reports of one trace beside what it says itself."""
     times = pd.read_csv(file).pivot_table(index="time", columns="worker", values="batch_time_norm")
     times = times.dropna().reset_index(drop=True)
-    judge, said = RankJudge(), list[_Said]()
+    judge, reports = RankJudge(), list[_Report]()
     for number, ranks in enumerate(windows(times)):
         for update in judge.add({rank.node: [rank] for rank in ranks}):
             job = update.finding.delayed_job
             if update.change is FindingChange.OPENED and job is not None:
                 worker = int(update.finding.subjects[0].name.rpartition("-")[2])
-                said.append(_Said(number, worker, job.slowdown_percent))
-    right = [each for each in said if each.worker == times.iloc[each.window].idxmax()]
-    names = dict.fromkeys(f"{each.worker}" for each in said)
+                reports.append(_Report(number, worker, job.slowdown_percent))
+    right = [each for each in reports if each.worker == times.iloc[each.window].idxmax()]
+    names = dict.fromkeys(f"{each.worker}" for each in reports)
     return {
         "trace": file.stem, "workers": times.shape[1], "windows": len(times),
-        "opened": len(said), "right": len(right), "workers named": " ".join(names),
-        "said %": round(max((each.percent for each in said), default=0.0), 1),
+        "opened": len(reports), "right": len(right), "workers named": " ".join(names),
+        "slower %": round(max((each.percent for each in reports), default=0.0), 1),
     }  # fmt: skip
 
 
@@ -86,7 +86,7 @@ def windows(times: pd.DataFrame) -> Iterator[list[Rank]]:
 
 
 def _learned(times: pd.DataFrame) -> float:
-    """Return the usual time of the slowest worker."""
+    """Return the normal time of the slowest worker."""
     return float(times.max(axis=1).iloc[: max(3, int(_FIRST * len(times)))].median())
 
 

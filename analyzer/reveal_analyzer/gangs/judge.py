@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from reveal_analyzer.gangs.baseline_work import BaselineWork
 from reveal_analyzer.gangs.cases import GangCases
 from reveal_analyzer.gangs.findings import finding, identity
 from reveal_analyzer.gangs.rank import Rank, by_job
 from reveal_analyzer.gangs.straggler import Judgement, is_synchronous, judge
-from reveal_analyzer.gangs.usual_work import UsualWork
 from reveal_contract.finding import FindingChange, FindingUpdate
 
 ABSENT_WINDOWS = 6  # after which a node has left
@@ -26,7 +26,7 @@ class RankJudge:
         self._cases = GangCases()
         self._windows: dict[str, int] = {}  # by job, the last one that was judged
         self._synchronous: dict[str, int] = {}  # by job, the last one with a common rhythm
-        self._usual: dict[str, UsualWork] = {}  # by job
+        self._baseline: dict[str, BaselineWork] = {}  # by job
 
     @property
     def open(self) -> frozenset[str]:
@@ -73,10 +73,10 @@ class RankJudge:
         if is_synchronous(ranks):
             self._synchronous[job] = window
         since = window - self._synchronous.get(job, -_SYNCHRONOUS_WINDOWS)
-        usual = self._usual.setdefault(job, UsualWork())
-        result = judge(ranks, synchronous=since < _SYNCHRONOUS_WINDOWS, usual=usual.desired())
+        baseline = self._baseline.setdefault(job, BaselineWork())
+        result = judge(ranks, synchronous=since < _SYNCHRONOUS_WINDOWS, baseline=baseline.desired())
         if result.straggler is None:
-            usual.add(ranks)
+            baseline.add(ranks)
         return result
 
     def _updates(self, judged: Mapping[str, Judgement], window: int) -> list[FindingUpdate]:
@@ -89,7 +89,7 @@ class RankJudge:
         for job in [job for job, window in self._windows.items() if window < before]:
             del self._windows[job]
             self._synchronous.pop(job, None)
-            self._usual.pop(job, None)
+            self._baseline.pop(job, None)
 
 
 def newest_window(ranks: Mapping[str, Sequence[Rank]]) -> int:

@@ -17,8 +17,8 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
+from reveal_analyzer.gangs.baseline_work import RankKey, key_of
 from reveal_analyzer.gangs.rank import Rank
-from reveal_analyzer.gangs.usual_work import RankKey, key_of
 
 _AGREES = 0.5  # part by which two of the estimates may differ
 
@@ -27,29 +27,31 @@ class OwnWork(NamedTuple):
     """A rank whose work takes longer, and by which part the steps of its job became longer."""
 
     rank: Rank
-    usual: float  # CPUs that it wanted
+    baseline: float  # CPUs that it wanted
     slowdown: float
 
 
-def longer_work(ranks: Sequence[Rank], usual: Mapping[RankKey, float]) -> OwnWork | None:
+def longer_work(ranks: Sequence[Rank], baseline: Mapping[RankKey, float]) -> OwnWork | None:
     """Return the only rank that works longer for each step, if there is one."""
-    if len(ranks) < 2 or any(usual.get(key_of(rank), 0.0) <= 0.0 for rank in ranks):
+    if len(ranks) < 2 or any(baseline.get(key_of(rank), 0.0) <= 0.0 for rank in ranks):
         return None
-    last = max(ranks, key=lambda rank: rank.desired / usual[key_of(rank)])
+    last = max(ranks, key=lambda rank: rank.desired / baseline[key_of(rank)])
     others = [rank for rank in ranks if rank is not last and rank.desired > 0.0]
-    slowdown = median(usual[key_of(rank)] / rank.desired for rank in others) - 1 if others else 0.0
+    if not others:
+        return None
+    slowdown = median(baseline[key_of(rank)] / rank.desired for rank in others) - 1
     if slowdown <= 0.0 or not _is_close(_slower(ranks), slowdown):
         return None
 
     def growth(rank: Rank) -> float:
-        """Return by how many usual steps the work of each thread grew."""
-        grown = rank.desired * (1 + slowdown) - usual[key_of(rank)]
+        """Return by how many steps of before the work of each thread grew."""
+        grown = rank.desired * (1 + slowdown) - baseline[key_of(rank)]
         return grown / max(1.0, rank.desired)
 
     alone = all(abs(growth(rank)) <= _AGREES * slowdown for rank in others)
     if not alone or not _is_close(growth(last), slowdown):
         return None
-    return OwnWork(last, usual[key_of(last)], _slower(ranks))  # it is read to half a percent
+    return OwnWork(last, baseline[key_of(last)], _slower(ranks))  # it is read to half a percent
 
 
 def _slower(ranks: Sequence[Rank]) -> float:

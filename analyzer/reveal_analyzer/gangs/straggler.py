@@ -24,9 +24,9 @@ from dataclasses import dataclass, replace
 from statistics import median
 from types import MappingProxyType
 
+from reveal_analyzer.gangs.baseline_work import RankKey
 from reveal_analyzer.gangs.own_work import longer_work
 from reveal_analyzer.gangs.rank import LostPart, Rank
-from reveal_analyzer.gangs.usual_work import RankKey
 
 LEAST_PERCENT = 5.0
 _SAME_STEP = 0.03  # of the step time: ranks with a common rhythm
@@ -64,11 +64,11 @@ class Judgement:
 
 
 def judge(
-    ranks: Sequence[Rank], *, synchronous: bool, usual: Mapping[RankKey, float] = NOT_KNOWN
+    ranks: Sequence[Rank], *, synchronous: bool, baseline: Mapping[RankKey, float] = NOT_KNOWN
 ) -> Judgement:
     """Return whether one of at least two ranks of a job delays the others in a window.
 
-    ``synchronous``: the job has a common rhythm, or had one a short time ago.  ``usual`` is what
+    ``synchronous``: the job has a common rhythm, or had one a short time ago.  ``baseline`` is what
     its ranks wanted while nothing delayed it, in CPUs.
     """
     if not synchronous:
@@ -79,8 +79,8 @@ def judge(
         if percent >= LEAST_PERCENT:
             lost = tuple(sorted(rank.lost, key=lambda part: -part.share))
             return Judgement(Straggler(rank, percent, len(ranks), lost))
-    if (own := longer_work(ranks, usual)) and 100 * own.slowdown >= LEAST_PERCENT:
-        longer = own.rank.desired * (1 + own.slowdown) / own.usual - 1
+    if (own := longer_work(ranks, baseline)) and 100 * own.slowdown >= LEAST_PERCENT:
+        longer = own.rank.desired * (1 + own.slowdown) / own.baseline - 1
         return Judgement(Straggler(own.rank, 100 * own.slowdown, len(ranks), (), longer))
     return Judgement(unknown="" if _some_wait(ranks) else NO_WAITING)
 

@@ -21,6 +21,7 @@ _DISK_BYTES_PER_CPU = 1e8  # bytes per second that weigh as much as one CPU
 _SHORT_LIVED_TICKS = 20  # of children in a pass that are plausible without any before
 
 TOTALS = 5  # CPU ticks, major faults, bytes read, bytes written, all page faults
+IO = slice(2, 4)  # of these, the bytes
 Totals = Sequence[int]
 _ZERO: Totals = (0,) * TOTALS
 

@@ -24,7 +24,7 @@ from reveal_collector.readers.source import Roots
 from reveal_collector.readers.textfile import OpenFile, channel
 from reveal_collector.subjects.cgroup_files import counts_storage, cpu_root
 from reveal_collector.subjects.cgroup_walk import pids_below
-from reveal_collector.subjects.process_groups import GroupAccounting
+from reveal_collector.subjects.process_groups import IO, GroupAccounting
 from reveal_collector.subjects.process_search import ProcessSearch, ProcessUse
 from reveal_collector.subjects.processes import MAX_PROCESSES, NotAProcess, parse_io, parse_stat
 from reveal_collector.subjects.read_rotation import ReadRotation
@@ -62,12 +62,12 @@ class _ProcessIo:
             raise ProcessLookupError(self._file.path)
         if text != self._text:
             self._text = text
-            self.sample = replace(self.sample, totals=(0, 0, *parse_io(text)))
+            self.sample = replace(self.sample, totals=(0, 0, *parse_io(text), 0))
 
     def use(self, ticks_per_second: int) -> ProcessUse:
         """Return the bytes read and written since the start of the process."""
         started = self.sample.start / ticks_per_second
-        return ProcessUse(started, float(sum(self.sample.totals[2:])))
+        return ProcessUse(started, float(sum(self.sample.totals[IO])))
 
     def close(self) -> None:
         self._file.close()
@@ -237,4 +237,5 @@ class SubjectStorage:
         group = self._accounting.groups.get(self._groups[subject])
         if group is None or subject in self._unread:
             return _UNKNOWN
-        return group.totals[2], group.totals[3]
+        read, written = group.totals[IO]
+        return read, written

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reveal_analyzer.gangs.baseline_work import key_of
 from reveal_analyzer.gangs.judge import RankJudge
 from reveal_analyzer.gangs.own_work import longer_work
 from reveal_analyzer.gangs.rank import Rank
-from reveal_analyzer.gangs.usual_work import key_of
 from reveal_contract.finding import FindingChange, FindingUpdate
 from support.ranks import rank
 
@@ -31,29 +31,29 @@ def job(extra: Sequence[float] = (0.0,) * 4, *, read: bool = True, window: int =
     ]  # fmt: skip
 
 
-USUAL = {key_of(each): each.desired for each in job()}
+BASELINE = {key_of(each): each.desired for each in job()}
 
 
 @pytest.mark.parametrize("number", range(4))
 def test_the_rank_that_works_longer_is_found_with_what_it_costs(number: int) -> None:
     extra = [0.1 if each == number else 0.0 for each in range(4)]
-    found = longer_work(job(extra), USUAL)
+    found = longer_work(job(extra), BASELINE)
     assert found is not None
     assert found.rank.name == f"train-{number}"
     assert found.slowdown == pytest.approx(0.2)
-    assert found.usual == pytest.approx(WORK_S[number] / STEP_S)
+    assert found.baseline == pytest.approx(WORK_S[number] / STEP_S)
 
 
 def test_nobody_is_named_while_nothing_changed() -> None:
-    assert longer_work(job(), USUAL) is None
+    assert longer_work(job(), BASELINE) is None
 
 
 def test_two_ranks_that_work_longer_are_no_straggler() -> None:
-    assert longer_work(job((0.1, 0.1, 0.0, 0.0)), USUAL) is None
+    assert longer_work(job((0.1, 0.1, 0.0, 0.0)), BASELINE) is None
 
 
 def test_work_that_grows_on_all_ranks_delays_nobody() -> None:
-    assert longer_work(job((0.1,) * 4), USUAL) is None
+    assert longer_work(job((0.1,) * 4), BASELINE) is None
 
 
 def test_steps_that_are_longer_by_waiting_alone_name_nobody() -> None:
@@ -61,16 +61,16 @@ def test_steps_that_are_longer_by_waiting_alone_name_nobody() -> None:
     waiting = [
         rank(number, desired=work / 0.6, slower_percent=20.0) for number, work in enumerate(WORK_S)
     ]
-    assert longer_work(waiting, USUAL) is None
+    assert longer_work(waiting, BASELINE) is None
 
 
-def test_a_checkpoint_of_one_rank_is_no_straggler() -> None:
+def test_a_checkpoint_of_a_rank_is_no_straggler() -> None:
     """No steps are read while the others wait for it."""
-    assert longer_work(job((0.5, 0.0, 0.0, 0.0), read=False), USUAL) is None
+    assert longer_work(job((0.5, 0.0, 0.0, 0.0), read=False), BASELINE) is None
 
 
-def test_ranks_of_which_one_is_new_are_not_compared() -> None:
-    some = dict(list(USUAL.items())[1:])
+def test_ranks_with_a_new_rank_are_not_compared() -> None:
+    some = dict(list(BASELINE.items())[1:])
     assert longer_work(job((0.1, 0.0, 0.0, 0.0)), some) is None
 
 
@@ -96,7 +96,7 @@ def test_a_rank_that_becomes_slower_opens_a_finding_and_ends_it() -> None:
     assert resolved.change is FindingChange.RESOLVED
 
 
-def test_a_rank_that_has_more_work_from_the_start_is_as_usual() -> None:
+def test_a_rank_that_has_more_work_from_the_start_is_as_baseline() -> None:
     judge = RankJudge()
     assert run(judge, [job((0.1, 0.0, 0.0, 0.0), window=n) for n in range(100, 110)]) == []
 
@@ -114,11 +114,11 @@ def test_a_finding_of_own_work_survives_a_new_leader() -> None:
     st.lists(st.floats(0, 8), min_size=8, max_size=8),
     st.floats(-50, 500),
 )
-def test_a_job_is_no_slower_than_its_steps_say(
+def test_a_job_is_no_slower_than_its_steps(
     now: list[float], before: list[float], percent: float
 ) -> None:
     ranks = [rank(n, desired=desired, slower_percent=percent) for n, desired in enumerate(now)]
-    usual = {key_of(each): desired for each, desired in zip(ranks, before, strict=False)}
-    found = longer_work(ranks, usual)
+    baseline = {key_of(each): desired for each, desired in zip(ranks, before, strict=False)}
+    found = longer_work(ranks, baseline)
     if found is not None:
         assert 0 < 100 * found.slowdown <= percent + 1e-9

@@ -1,4 +1,4 @@
-"""What the ranks of jobs wanted while their steps were as usual."""
+"""What the ranks of a job wanted while nothing delayed it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from reveal_analyzer.gangs.rank import Rank
 RankKey = tuple[str, str]  # node and subject
 _MOST_WINDOWS = 30
 _LEAST_WINDOWS = 2
-_SAME_STEPS = 2.0  # percent: longer steps are not as usual
+_SAME_STEPS = 2.0  # percent: longer steps are not normal
 
 
 def key_of(rank: Rank) -> RankKey:
@@ -19,14 +19,14 @@ def key_of(rank: Rank) -> RankKey:
     return rank.node, rank.subject
 
 
-class UsualWork:
+class BaselineWork:
     """The last windows of one job in which nothing delayed it."""
 
     def __init__(self) -> None:
         self._windows: deque[Mapping[RankKey, float]] = deque(maxlen=_MOST_WINDOWS)
 
     def add(self, ranks: Sequence[Rank]) -> None:
-        """Add a window, if the steps of the job are read and not longer than usual."""
+        """Add a window, if its steps are read and not longer than those that were learned."""
         percents = [rank.slower_percent for rank in ranks if rank.step_s > 0]
         if percents and median(percents) <= _SAME_STEPS:
             self._windows.append({key_of(rank): rank.desired for rank in ranks})
