@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -54,7 +56,11 @@ def test_the_rank_that_delays_its_job_is_reported(
         return found[0] if found else None
 
     with throttled(slow):
-        wait_for(delayed, _OPENS_S, "a report of the job")
+        try:
+            wait_for(delayed, _OPENS_S, "a report of the job")
+        except AssertionError:
+            _log_state(three_nodes)
+            raise
         log.info("reported after %.0f s", time.monotonic() - began)
         report = delayed()
     assert report is not None
@@ -68,6 +74,19 @@ def test_the_rank_that_delays_its_job_is_reported(
     wait_for(lambda: not three_nodes.open(), _ENDS_S, "nothing is open")
     of_job = [item for item in three_nodes.reports(since) if item["spec"]["scope"] == "Job"]
     assert len(of_job) == 1, list(map(summary, of_job))
+
+
+def _log_state(watched: Release) -> None:
+    """Log what is known of the ranks on each node."""
+    log.info("telemetry: %s", watched.telemetry)
+    log.info("open: %s", watched.open())
+    for node in watched.cluster.nodes:
+        done = subprocess.run(
+            [sys.executable, "-m", "reveal_cli.kubectl", "--kubeconfig",
+             str(watched.cluster.kubeconfig), "top", node],
+            capture_output=True, text=True, check=False, timeout=60,
+        )  # fmt: skip
+        log.info("%s", done.stdout + done.stderr)
 
 
 @contextmanager
