@@ -50,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def row(file: Path) -> Row:
-    """Return what is reports of one trace beside what it says itself."""
+    """Return what was reported of one trace, and how much of it the trace confirms."""
     times = pd.read_csv(file).pivot_table(index="time", columns="worker", values="batch_time_norm")
     times = times.dropna().reset_index(drop=True)
     judge, reports = RankJudge(), list[_Report]()

@@ -1,8 +1,9 @@
-"""Numbers for people: values with their unit, rounded to three digits."""
+"""Numbers and lists for people: values with their unit, rounded to three digits."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from reveal_contract.metric import Kind, Metric, Scope
 
@@ -99,6 +100,12 @@ def decimal(value: float) -> str:
     digits = max(0, 3 - math.floor(math.log10(abs(value))))
     text = f"{value:.{min(digits, 9)}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def list_some(names: Sequence[str], what: str = "", most: int = 5) -> str:
+    """Return the first names, and how many more there are."""
+    listed, more = ", ".join(names[:most]), len(names) - most
+    return listed if more <= 0 else f"{listed} and {more} more {what}".rstrip()
 
 
 def _share(ns_per_second: float) -> str:

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from statistics import median
 
-from reveal_analyzer.gangs.rank import Rank
+from reveal_analyzer.gangs.rank import Rank, slower_percent
 
 RankKey = tuple[str, str]  # node and subject
 _MOST_WINDOWS = 30
@@ -27,8 +27,8 @@ class BaselineWork:
 
     def add(self, ranks: Sequence[Rank]) -> None:
         """Add a window, if its steps are read and not longer than those that were learned."""
-        percents = [rank.slower_percent for rank in ranks if rank.step_s > 0]
-        if percents and median(percents) <= _SAME_STEPS:
+        percent = slower_percent(ranks)
+        if percent is not None and percent <= _SAME_STEPS:
             self._windows.append({key_of(rank): rank.desired for rank in ranks})
 
     def desired(self) -> dict[RankKey, float]:

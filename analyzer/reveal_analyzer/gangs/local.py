@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from reveal_analyzer.gangs.judge import RankJudge
-from reveal_analyzer.gangs.rank import WINDOW_S, Rank
+from reveal_analyzer.gangs.rank import Rank, window_of
 from reveal_contract.finding import FindingUpdate
-from reveal_contract.time_units import NS_PER_SECOND
 
 
 class LocalRanks:
@@ -20,7 +19,7 @@ class LocalRanks:
 
     def add(self, ranks: Sequence[Rank], time_ns: int) -> list[FindingUpdate]:
         """Take the ranks of a node's window, if one ended by this time; return what changed."""
-        before, self._ended = self._ended, time_ns // (WINDOW_S * NS_PER_SECOND) - 2
+        before, self._ended = self._ended, window_of(time_ns) - 2
         if ranks:
             self._last[ranks[0].node] = ranks
         elif self._ended == before:

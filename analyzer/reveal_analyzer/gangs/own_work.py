@@ -18,7 +18,7 @@ from statistics import median
 from typing import NamedTuple
 
 from reveal_analyzer.gangs.baseline_work import RankKey, key_of
-from reveal_analyzer.gangs.rank import Rank
+from reveal_analyzer.gangs.rank import Rank, slower_percent
 
 _AGREES = 0.5  # part by which two of the estimates may differ
 
@@ -40,24 +40,19 @@ def longer_work(ranks: Sequence[Rank], baseline: Mapping[RankKey, float]) -> Own
     if not others:
         return None
     slowdown = median(baseline[key_of(rank)] / rank.desired for rank in others) - 1
-    if slowdown <= 0.0 or not _is_close(_slower(ranks), slowdown):
+    as_read = (slower_percent(ranks) or 0.0) / 100
+    if slowdown <= 0.0 or not _is_close(as_read, slowdown):
         return None
 
     def growth(rank: Rank) -> float:
         """Return by how many steps of before the work of each thread grew."""
         grown = rank.desired * (1 + slowdown) - baseline[key_of(rank)]
-        return grown / max(1.0, rank.desired)
+        return grown / rank.threads
 
     alone = all(abs(growth(rank)) <= _AGREES * slowdown for rank in others)
     if not alone or not _is_close(growth(last), slowdown):
         return None
-    return OwnWork(last, baseline[key_of(last)], _slower(ranks))  # it is read to half a percent
-
-
-def _slower(ranks: Sequence[Rank]) -> float:
-    """Return by which part the steps are longer, as they are read; 0 where they are not."""
-    percents = [rank.slower_percent for rank in ranks if rank.step_s > 0]
-    return median(percents) / 100 if percents else 0.0
+    return OwnWork(last, baseline[key_of(last)], as_read)  # it is read to half a percent
 
 
 def _is_close(value: float, expected: float) -> bool:

@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, fields
+from statistics import median
 from typing import Any
 
 from reveal_contract import foreign_json
@@ -67,6 +68,11 @@ class Rank:
         return sum(part.share for part in self.lost)
 
     @property
+    def threads(self) -> float:
+        """How many of its threads work side by side."""
+        return max(1.0, self.desired)
+
+    @property
     def end_ns(self) -> int:
         """The end of the window."""
         return (self.window + 1) * WINDOW_S * NS_PER_SECOND
@@ -122,6 +128,17 @@ def _value(value: object, kind: object) -> str | int | float:
         if kind == "float" and math.isfinite(value):
             return float(value)
     raise RankError(f"{ascii(value)[:80]} is not of a rank")
+
+
+def window_of(time_ns: int) -> int:
+    """Return the window of a time."""
+    return time_ns // (WINDOW_S * NS_PER_SECOND)
+
+
+def slower_percent(ranks: Iterable[Rank]) -> float | None:
+    """Return by how many percent the steps of a job are longer; None where they are not read."""
+    percents = [rank.slower_percent for rank in ranks if rank.step_s > 0]
+    return median(percents) if percents else None
 
 
 def by_job(ranks: Sequence[Rank]) -> dict[str, list[Rank]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from reveal_analyzer.gangs.rank import MOST_RANKS, WINDOW_S, LostPart, Rank
+from reveal_analyzer.gangs.rank import MOST_RANKS, WINDOW_S, LostPart, Rank, window_of
 from reveal_analyzer.heartbeat.tracker import StepTime
 from reveal_analyzer.ledger.accounts import Accounts
 from reveal_analyzer.ledger.lost_time import LostTime, lost_time
@@ -34,7 +34,7 @@ class RankRecorder:
 
     def push(self, start_ns: int, accounts: Accounts, steps: Mapping[str, StepTime]) -> None:
         """Add a second; the first one of a window ends the one before."""
-        window = start_ns // (WINDOW_S * NS_PER_SECOND)
+        window = window_of(start_ns)
         if window != self._window:
             self._ended = list(self._ranks(steps))
             self._window, self._totals = window, LedgerTotals()

@@ -26,7 +26,7 @@ from types import MappingProxyType
 
 from reveal_analyzer.gangs.baseline_work import RankKey
 from reveal_analyzer.gangs.own_work import longer_work
-from reveal_analyzer.gangs.rank import LostPart, Rank
+from reveal_analyzer.gangs.rank import LostPart, Rank, slower_percent
 
 LEAST_PERCENT = 5.0
 _SAME_STEP = 0.03  # of the step time: ranks with a common rhythm
@@ -119,28 +119,22 @@ def _by_waiting(ranks: Sequence[Rank]) -> tuple[float, Rank]:
     others = [rank for rank in ranks if rank is not last]
     lost = _lost(last) - median(map(_lost, others))
     waits = last.desired - median(rank.desired for rank in others)
-    return min(lost, waits) / _threads(last), last
+    return min(lost, waits) / last.threads, last
 
 
 def _by_change(ranks: Sequence[Rank]) -> tuple[float, Rank]:
     """Return the rank that lost nearly all of what all lost, if the steps became longer."""
     times = list(map(_lost, ranks))
     first = max(range(len(ranks)), key=times.__getitem__)
-    percents = [rank.slower_percent for rank in ranks if rank.step_s > 0] or [0.0]
-    slower = median(percents) / 100
+    slower = (slower_percent(ranks) or 0.0) / 100
     if times[first] < _ALONE * sum(times) or slower <= 0:
         return 0.0, ranks[first]
-    return min(times[first] / _threads(ranks[first]), slower / (1 + slower)), ranks[first]
+    return min(times[first] / ranks[first].threads, slower / (1 + slower)), ranks[first]
 
 
 def _lost(rank: Rank) -> float:
     """Return what a rank lost, in CPUs."""
     return rank.lost_share * rank.desired
-
-
-def _threads(rank: Rank) -> float:
-    """Return how many threads of a rank work side by side."""
-    return max(1.0, rank.desired)
 
 
 def _some_wait(ranks: Sequence[Rank]) -> bool:

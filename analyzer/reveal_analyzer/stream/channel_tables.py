@@ -15,6 +15,7 @@ import redis
 from reveal_contract import wire
 from reveal_contract.channels import ChannelTable, TableError
 from reveal_contract.names import EARLIER_TABLES_KEY, table_changes_key, table_key
+from reveal_contract.runtime.backoff import delay
 from reveal_contract.table_changes import TableChanges
 
 log = logging.getLogger(__name__)
@@ -23,9 +24,8 @@ MAX_BAD = 512  # keys of unusable tables, which are logged once
 # A table is half a megabyte, and each start or end of a pod makes a new one.  If a node returns to
 # an old table, that is fetched again.
 UNUSED_SECONDS = 120.0
-RETRY_SECONDS = 0.25  # until the second request; each later pause is longer
+RETRY_SECONDS = 0.25  # until the second request; each later pause is twice as long
 LONGEST_RETRY_SECONDS = 4.0
-_LONGER = 1.5
 # Large tables take tens of milliseconds each.  When an analyzer starts, those of all nodes are new,
 # and the leases must be renewed meanwhile.
 FETCH_SECONDS = 0.1
@@ -36,13 +36,14 @@ _ASKED_SECONDS = 60.0  # without need of it, a table counts as one that was neve
 
 @dataclass(frozen=True)
 class _Asked:
-    """When a table was requested last, and the pause until the next request."""
+    """When a table was requested last, and how often before that."""
 
     last_s: float
-    pause_s: float = RETRY_SECONDS
+    earlier: int = 0
 
-    def again(self, now: float) -> _Asked:
-        return _Asked(now, min(LONGEST_RETRY_SECONDS, self.pause_s * _LONGER))
+    def is_due(self, now: float) -> bool:
+        pause = delay(self.earlier, RETRY_SECONDS, LONGEST_RETRY_SECONDS)
+        return now - self.last_s >= pause
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ class ChannelTables:
         self._asked = {
             key: asked for key, asked in self._asked.items() if now - asked.last_s < _ASKED_SECONDS
         }
-        due = [key for key in needed if self._is_due(key, now)]
+        due = [key for key in needed if key not in self._asked or self._asked[key].is_due(now)]
         for start in range(0, len(due), PORTION):
             if start and time.monotonic() - now >= FETCH_SECONDS:
                 return True
@@ -88,14 +89,10 @@ class ChannelTables:
             self._request(client, {key: needed[key] for key in keys})
         return False
 
-    def _is_due(self, key: bytes, now: float) -> bool:
-        asked = self._asked.get(key)
-        return asked is None or now - asked.last_s >= asked.pause_s
-
     def _note_asked(self, keys: Iterable[bytes], now: float) -> None:
         for key in keys:
             before = self._asked.get(key)
-            self._asked[key] = _Asked(now) if before is None else before.again(now)
+            self._asked[key] = _Asked(now, 0 if before is None else before.earlier + 1)
 
     def _request(self, client: redis.Redis, needed: Mapping[bytes, Sequence[str]]) -> None:
         """Request some tables: whole, else as changes, and whole the bases of these."""

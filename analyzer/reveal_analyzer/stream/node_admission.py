@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from reveal_analyzer.formatting import list_some
 from reveal_analyzer.telemetry.degraded import Degradation
 
 UNLIMITED = 1 << 30
@@ -102,10 +103,9 @@ class NodeAdmission:
 
 
 def _unknown_nodes(names: list[str]) -> Degradation:
-    named = ", ".join(map(repr, names[:_MOST_NAMED]))
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    named = list_some(list(map(repr, names)), most=_MOST_NAMED)
     text = (
-        f"slices of {named}{more} are refused, as the cluster has no such node: somebody else"
+        f"slices of {named} are refused, as the cluster has no such node: somebody else"
         " writes to this Redis; change its password"
     )
     return Degradation(UNKNOWN_NODES, len(names), text)

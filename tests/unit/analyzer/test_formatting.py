@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reveal_analyzer.formatting import amount, steps_of
+from reveal_analyzer.formatting import amount, list_some, steps_of
 from reveal_contract import catalogue
 
 
@@ -46,3 +46,9 @@ def test_steps_give_the_same_unit_as_an_amount(feature: str, value: float) -> No
         assert written.endswith(text), (metric.name, written, text)
         number = float(written.removesuffix(text))
         assert number == pytest.approx(value / size, rel=0.51 if "%" in text else 0.01)
+
+
+def test_a_list_names_the_first_and_how_many_more_there_are() -> None:
+    assert list_some(["a", "b"], "columns", 2) == "a, b"
+    assert list_some(["a", "b", "c"], "columns", 2) == "a, b and 1 more columns"
+    assert list_some(["a", "b", "c"], most=1) == "a and 2 more"

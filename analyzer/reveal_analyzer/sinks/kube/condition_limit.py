@@ -41,11 +41,16 @@ class ConditionLimit:
     def __init__(self, api: SinkApi, profile: str, percent: int) -> None:
         self._api, self._profile, self._percent = api, profile, percent
         self._limited: dict[str, int] = {}  # nodes over the limit, and when to look again
+        self._permitted: frozenset[str] | None = None  # of this round; None until it is needed
 
     @property
     def limited(self) -> list[str]:
         """The nodes that do not have the condition although they have urgent reports."""
         return list(self._limited)
+
+    def begin_round(self) -> None:
+        """Read the reports again when they are needed: once for all nodes that fail at a time."""
+        self._permitted = None
 
     def is_due(self, node: str, now_ns: int) -> bool:
         """Whether to look again at a node that was over the limit."""
@@ -53,8 +58,10 @@ class ConditionLimit:
 
     def permits(self, node: str, now_ns: int) -> bool:
         """Return whether a node may get the condition; raises ``ApiError``."""
-        reports = self._api.urgent_metadata(self._profile)
-        if label_value(node) in first_nodes(reports, self._most(), now_ns):
+        if self._permitted is None:
+            reports = self._api.urgent_metadata(self._profile)
+            self._permitted = first_nodes(reports, self._most(), now_ns)
+        if label_value(node) in self._permitted:
             self._limited.pop(node, None)
             return True
         self._limited[node] = now_ns + LOOK_AGAIN_NS

@@ -15,6 +15,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from reveal_analyzer.formatting import list_some
 from reveal_analyzer.sinks.kube.api import Object, SinkApi
 from reveal_analyzer.sinks.kube.condition_limit import ConditionLimit
 from reveal_analyzer.telemetry.degraded import Degradation
@@ -105,6 +106,7 @@ class NodeConditions:
         After that error the rest is done by the next call.
         """
         urgent = urgent if self.enabled else {}
+        self._limit.begin_round()
         for node in sorted({*urgent, *self._checked}):
             reports = urgent.get(node, frozenset())
             is_new = self._checked.get(node, frozenset()) != reports
@@ -120,9 +122,8 @@ class NodeConditions:
         """Return which nodes do not have the condition as too many others have it."""
         if not (limited := sorted(self._limit.limited)):
             return []
-        more = f" and {len(limited) - _MOST_NAMED} more" if len(limited) > _MOST_NAMED else ""
         text = (
-            f"{', '.join(limited[:_MOST_NAMED])}{more} have urgent reports but not the condition"
+            f"{list_some(limited, most=_MOST_NAMED)} have urgent reports but not the condition"
             f" {CONDITION_TYPE}: as many other nodes have it as"
             " reporting.maxNodeConditionsPercent permits"
         )

@@ -202,47 +202,22 @@ class KubeSink:
     def _write_or_stop(self) -> None:
         """Write what is due of the reports, or end them in a mode without reports."""
         if not self._writes_reports:
-            self._request(self._stop_reports)
+            _request(self._stop_reports, self._backoff)
             return
         self._observe_snapshot()
-        self._request(self._write_reports)
+        _request(self._write_reports, self._backoff)
         self._write_spool()
 
     def _write_telemetry(self) -> None:
         snapshot = self._snapshot
         if self._telemetry is None or snapshot is None:
             return
-        if not self._telemetry_backoff.ready(time.monotonic()):
-            return
-        try:
-            self._telemetry.step(self._api, snapshot)
-        except ApiError as error:
-            self._telemetry_backoff.failed(error, time.monotonic())
-        else:
-            self._telemetry_backoff.succeeded()
+        step, api = self._telemetry.step, self._api
+        _request(lambda _: step(api, snapshot), self._telemetry_backoff)
 
     def _read_nodes(self) -> None:
-        now = time.monotonic()
-        if self._nodes is None or not self._nodes_backoff.ready(now):
-            return
-        try:
-            self._nodes.step(now)
-        except ApiError as error:
-            self._nodes_backoff.failed(error, time.monotonic())
-        else:
-            self._nodes_backoff.succeeded()
-
-    def _request(self, requests: Callable[[float], None]) -> None:
-        """Send requests if the API accepts them now; ``requests`` takes the time."""
-        now = time.monotonic()
-        if not self._backoff.ready(now):
-            return
-        try:
-            requests(now)
-        except ApiError as error:
-            self._backoff.failed(error, time.monotonic())
-        else:
-            self._backoff.succeeded()
+        if self._nodes is not None:
+            _request(self._nodes.step, self._nodes_backoff)
 
     def _write_reports(self, now: float) -> None:
         self._list(now)
@@ -378,6 +353,19 @@ class KubeSink:
                 self._spooled = content
                 self._spool.write(pending)
             return len(pending)
+
+
+def _request(requests: Callable[[float], None], pauses: backoff.ApiBackoff) -> None:
+    """Send requests if the API accepts them now; ``requests`` takes the time."""
+    now = time.monotonic()
+    if not pauses.ready(now):
+        return
+    try:
+        requests(now)
+    except ApiError as error:
+        pauses.failed(error, time.monotonic())
+    else:
+        pauses.succeeded()
 
 
 def _gained_nodes(before: Snapshot, now: Snapshot | None) -> bool:

@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 
 from reveal_analyzer.arrays import Bools, Floats, Indices
+from reveal_analyzer.formatting import list_some
 from reveal_analyzer.tables.ingest.number_texts import NumberMarks, numbers_of
 
 _MOST_WORDS = 0.2  # of the values of a column that is read as numbers
-_NAMED = 5  # columns that a note names
 _BRACKETS = re.compile(r"[\[(]\s*([A-Za-zµ°%/]{1,8})\s*[\])]\s*(?:\{.*\})?\Z")
 
 
@@ -139,12 +139,6 @@ def unit_in_name(name: str) -> str:
     """Return the unit in brackets at the end of a name, as in ``power.draw [W]``."""
     match = _BRACKETS.search(name)
     return match[1] if match else ""
-
-
-def list_some(names: Sequence[str], what: str) -> str:
-    """Return the first names, and how many more there are."""
-    listed = ", ".join(names[:_NAMED])
-    return listed if len(names) <= _NAMED else f"{listed} and {len(names) - _NAMED} more {what}"
 
 
 def _plain(kind: object) -> bool:

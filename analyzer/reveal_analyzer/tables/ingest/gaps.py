@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 
 from reveal_analyzer.arrays import Bools, Floats
-from reveal_analyzer.tables.ingest.column_contents import list_some
+from reveal_analyzer.formatting import list_some
 from reveal_analyzer.tables.scoring.spans import Span, runs_of
 from reveal_analyzer.tables.scoring.table import Table
 

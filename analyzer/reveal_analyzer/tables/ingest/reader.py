@@ -14,12 +14,12 @@ import numpy as np
 import pandas as pd
 
 from reveal_analyzer.arrays import Bools, Floats, Indices, Ints
+from reveal_analyzer.formatting import list_some
 from reveal_analyzer.tables.ingest import counter_columns, host_names
 from reveal_analyzer.tables.ingest.column_contents import (
     ColumnContents,
     OmittedColumn,
     label_of,
-    list_some,
     unit_in_name,
 )
 from reveal_analyzer.tables.ingest.column_names import labelled

@@ -59,6 +59,8 @@ def test_a_storm_of_findings_puts_the_condition_on_no_more_nodes_than_permitted(
     assert len(pool.marked) == 20
     [degraded] = pool.conditions.degradations()
     assert (degraded.reason, degraded.nodes) == (REASON, 30)
+    reads = [name for name, _ in pool.api.calls if name in ("urgent_metadata", "profile")]
+    assert len(reads) == 2, "once for all nodes that fail at a moment"
 
 
 def test_a_node_that_recovers_makes_room_for_the_next_node() -> None:
