@@ -138,7 +138,7 @@ def test_analyzer(installed: Cluster, redis_server: Path) -> None:
     installed.apply_profile("told", reporting={"nodeConditions": True})
     settings = AnalyzerSettings(
         redis_url=f"unix://{redis_server}", profile="told", publish="kubernetes",
-        node_conditions=True,
+        node_conditions=True, cluster_nodes_only=True,
     )  # fmt: skip
     _report_findings(installed, settings)
     check(installed, "reveal-analyzer")
