@@ -42,6 +42,7 @@ from reveal_operator.profile_status import StatusWriter
 from reveal_operator.reconcile import Reconciler
 from reveal_operator.report_records import ReportIndex, ReportWatcher
 from reveal_operator.retention import SWEEP_S, Retention
+from reveal_operator.rollout import RolloutOrder
 from reveal_operator.shared_nodes import SharedNodes
 from reveal_operator.silence import SilenceTracker
 from reveal_operator.silent_nodes import SilentNodeFinder
@@ -89,6 +90,7 @@ class Operator:
             view=self._indices,
             plans=self._plans,
             objects=OwnedObjects(api, self._namespace, self._metrics),
+            rollout=RolloutOrder(),
             statuses=StatusWriter(api, self._metrics),
             inspector=WorkloadInspector(api, self._namespace),
             shared_nodes=SharedNodes(api),

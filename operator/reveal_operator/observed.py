@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -80,6 +80,7 @@ class ObservedObject:
     fingerprint: str
     deleting: bool
     workload: Workload | None = field(default=None)
+    image: str = ""  # of the first container of its pods
 
     @property
     def key(self) -> tuple[str, str]:
@@ -115,7 +116,15 @@ def observed_object(kind: str, body: Object) -> ObservedObject:
         fingerprint=fingerprint(body),
         deleting="deletionTimestamp" in metadata,
         workload=_WORKLOADS[kind](body) if kind in _WORKLOADS else None,
+        image=image_of(body) if kind in _WORKLOADS else "",
     )
+
+
+def image_of(workload: Object) -> str:
+    """Return the image of the first container in the pods of a workload."""
+    template = (workload.get("spec") or {}).get("template") or {}
+    containers: Sequence[Object] = (template.get("spec") or {}).get("containers") or ({},)
+    return str(containers[0].get("image", ""))
 
 
 def owner_of(body: Object) -> dict[str, str]:

@@ -92,11 +92,15 @@ class OwnedObjects:
         profile: ObservedProfile,
         desired: Sequence[Manifest],
         observed: Sequence[ObservedObject],
+        applied: Sequence[Manifest] | None = None,
     ) -> SyncResult:
-        """Bring every object to its manifest, whatever happens to the others."""
+        """Bring every object to its manifest, whatever happens to the others.
+
+        With ``applied``, the others of the desired ones stay as they are for now.
+        """
         memory = self._memories.setdefault(profile.name, _Memory())
         result, known = SyncResult(), {each.key: each for each in observed}
-        for manifest in desired:
+        for manifest in desired if applied is None else applied:
             key, intent = _key(manifest), intent_of_live(manifest)
             owned = known.get(key)
             # the normal case, without a request: it is as it was when it equaled its manifest

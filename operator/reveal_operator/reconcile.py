@@ -38,6 +38,7 @@ from reveal_operator.profile_events import EventSender
 from reveal_operator.profile_status import StatusWriter, status_of
 from reveal_operator.report_records import ReportIndex
 from reveal_operator.retention import RetentionLimits
+from reveal_operator.rollout import RolloutOrder, without_collectors
 from reveal_operator.shared_nodes import SharedNodes
 from reveal_operator.silence import SilenceTracker
 from reveal_operator.silent_nodes import SilentNodeFinder
@@ -72,6 +73,7 @@ class Reconciler:
         view: View,
         plans: PlanCache,
         objects: OwnedObjects,
+        rollout: RolloutOrder,
         statuses: StatusWriter,
         inspector: WorkloadInspector,
         shared_nodes: SharedNodes,
@@ -84,6 +86,7 @@ class Reconciler:
         now: Callable[[], float] = time.time,
     ) -> None:
         self._view, self._plans, self._objects = view, plans, objects
+        self._rollout = rollout
         self._statuses, self._inspector, self._shared_nodes = statuses, inspector, shared_nodes
         self._silence, self._silent_nodes, self._reports = silence, silent_nodes, reports
         self._events, self._metrics = events, metrics
@@ -131,7 +134,11 @@ class Reconciler:
         # A rejected spec or a paused profile leaves the objects as they are.
         if plan.profile is not None and not plan.profile.paused:
             desired = with_hypotheses(plan.manifests, self._view.content(plan.hypotheses))
-            result = await self._objects.sync(profile, desired, observed)
+            waiting_s = self._rollout.waiting_s(profile, desired, observed)
+            applied = without_collectors(desired) if waiting_s else desired
+            result = await self._objects.sync(profile, desired, observed, applied)
+            if waiting_s:
+                result.visit_again(waiting_s)
         previous = self._statuses.current(profile)
         inputs, again = await self._inputs(profile, plan, observed, result)
         known = previous.get("conditions") or ()
@@ -249,8 +256,8 @@ class Reconciler:
     def _forget(self, name: str) -> None:
         """Forget a profile that is gone; the garbage collector deletes its objects."""
         memories = (
-            self._objects, self._statuses, self._inspector, self._shared_nodes, self._silence,
-            self._silent_nodes,
+            self._objects, self._rollout, self._statuses, self._inspector, self._shared_nodes,
+            self._silence, self._silent_nodes,
         )  # fmt: skip
         for memory in memories:
             memory.forget(name)

@@ -20,6 +20,8 @@ from reveal_operator.profile_events import EventSender
 from reveal_operator.profile_status import StatusWriter
 from reveal_operator.reconcile import OTHER_PROFILES_S, Reconciler
 from reveal_operator.report_records import ReportIndex, ReportRecord
+from reveal_operator.rollout import PATIENCE_S as ROLLOUT_S
+from reveal_operator.rollout import RolloutOrder
 from reveal_operator.shared_nodes import SharedNodes
 from reveal_operator.silence import PATIENCE_S as SILENCE_S
 from reveal_operator.silence import SilenceTracker
@@ -68,6 +70,7 @@ class Harness:
             view=self.api,
             plans=PlanCache(DEFAULTS),
             objects=OwnedObjects(self.api, namespace, metrics, self.clock),
+            rollout=RolloutOrder(self.clock),
             statuses=StatusWriter(self.api, metrics),
             inspector=WorkloadInspector(self.api, namespace, self.clock),
             shared_nodes=SharedNodes(self.api, self.clock),
@@ -282,6 +285,42 @@ def test_transitions_keep_their_time_while_the_status_stays(running: Harness) ->
     running.visit()
     assert running.condition("CollectorsAvailable")["reason"] == "RollingOut"
     assert running.condition("Ready")["lastTransitionTime"] == before
+
+
+def change_images(harness: Harness) -> None:
+    images = {"collector": {"image": "r/collector:2"}, "analyzer": {"image": "r/analyzer:2"}}
+    harness.api.change_spec(PROFILE_KIND, "p", **images)
+
+
+def test_collectors_get_a_new_image_after_the_analyzers(running: Harness) -> None:
+    change_images(running)
+    again = running.visit()
+    assert ("apply", DEPLOYMENT) in running.api.writes
+    assert ("apply", DAEMON_SET) not in running.api.writes
+    assert again is not None and again <= ROLLOUT_S
+    name = running.name(DEPLOYMENT)
+    running.api.set_status(DEPLOYMENT, name, updatedReplicas=0)
+    running.visit()
+    assert ("apply", DAEMON_SET) not in running.api.writes
+    running.api.set_status(DEPLOYMENT, name, **READY_ANALYZER)
+    running.visit()
+    assert ("apply", DAEMON_SET) in running.api.writes
+    assert running.visit() is None
+
+
+def test_collectors_do_not_wait_for_ever(running: Harness) -> None:
+    change_images(running)
+    running.visit()
+    running.now += ROLLOUT_S
+    running.visit()
+    assert ("apply", DAEMON_SET) in running.api.writes
+
+
+def test_collectors_do_not_wait_where_no_analyzer_reads(running: Harness) -> None:
+    running.api.set_status(DEPLOYMENT, running.name(DEPLOYMENT), availableReplicas=0)
+    change_images(running)
+    running.visit()
+    assert ("apply", DAEMON_SET) in running.api.writes
 
 
 def test_reports_are_counted(running: Harness) -> None:
