@@ -23,6 +23,7 @@ log = logging.getLogger(__name__)
 _RANKS = 3
 _STARTED_S = 120.0  # until the rhythm of the ranks is known
 _OPENS_S, _ENDS_S = 50.0, 60.0
+_CAUSES = ("StragglingRank", "CPUQuotaThrottling")
 _QUOTA_US = 5_000  # of 100 ms
 _CPU = Path("/sys/fs/cgroup/cpu")
 
@@ -73,8 +74,16 @@ def test_the_rank_that_delays_its_job_is_reported(
     assert (report["spec"]["nodeName"], cause(report)) == ("node3", "StragglingRank")
     assert [pod["name"] for pod in status["pods"]] == [slow["metadata"]["name"]]
     assert status["delayedJob"]["ranks"] == _RANKS
-    wait_for(lambda: not three_nodes.open(), _ENDS_S, "nothing is open")
+    wait_for(lambda: not _of_fault(three_nodes), _ENDS_S, "no report of the fault is open")
     assert len(of_job()) == 1, list(map(summary, of_job()))
+
+
+def _of_fault(watched: Release) -> list[Object]:
+    """Return the open reports of the fault; nodes that share a host may have others."""
+    return [
+        report for report in watched.reports()
+        if report["status"]["state"] != "Resolved" and cause(report) in _CAUSES
+    ]  # fmt: skip
 
 
 def _log_state(watched: Release) -> None:
