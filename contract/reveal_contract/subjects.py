@@ -39,7 +39,8 @@ class Identity:
     other cgroup.  The same instance with another uid is another subject.  ``containers`` are
     ``name=id`` of a pod.  ``owner`` is its controller, ``job`` what its labels say that it belongs
     to, as ``Kind/name``.  ``parent`` is the instance of the subject whose cgroup contains this one;
-    its counters include those of this subject.  ``host_network`` means that it has no network
+    its counters include those of this subject, as they do those of the process groups ``inner``,
+    which it contains in some hierarchies only.  ``host_network`` means that it has no network
     namespace of its own.  Times are ns since the epoch; ``until_ns`` is 0 while it is alive.  All
     texts are printable: ``cgroup`` may differ from the path that the kernel knows.
     """
@@ -59,17 +60,21 @@ class Identity:
     since_ns: int = 0
     until_ns: int = 0
     job: str = ""
+    inner: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in _TEXTS:
             text = getattr(self, name)
             if not text.isprintable():
                 object.__setattr__(self, name, printable(text))
-        if not all(map(str.isprintable, self.containers)):
-            object.__setattr__(self, "containers", tuple(map(printable, self.containers)))
+        for name in _LISTS:
+            texts = getattr(self, name)
+            if not all(map(str.isprintable, texts)):
+                object.__setattr__(self, name, tuple(map(printable, texts)))
 
 
 _TEXTS = tuple(spec.name for spec in fields(Identity) if spec.type == "str")
+_LISTS = tuple(spec.name for spec in fields(Identity) if spec.default == ())
 
 
 def to_rows(subjects: Iterable[Identity]) -> list[dict[str, Any]]:

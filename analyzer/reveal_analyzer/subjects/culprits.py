@@ -161,7 +161,7 @@ class _Search:
             return None
         # names decide between equals, so that the order is the same in each second
         found.sort(key=lambda each: each.growth.owner)
-        table, foremost = max(found, key=self._merit)
+        table, foremost = self._foremost(found)
         same = [
             each for each in found
             if each.table is table and each.growth.gain >= _LEAST_PART * foremost.gain
@@ -272,6 +272,15 @@ class _Search:
     def _is_elsewhere(self, table: MetricComparison, growth: Growth) -> bool:
         """Return whether what grew outside of all subjects dwarfs the growth of this one."""
         return growth.gain < _LEAST_PART * table.elsewhere()
+
+    def _foremost(self, found: Sequence[_Found]) -> _Found:
+        """Return what grew most; of a cgroup the process group in it that did, if one grew, too."""
+        most = max(found, key=self._merit)
+        if self.kept.settled and most.growth.owner == self.kept.name:
+            return most
+        is_inside, cgroup = self.comparison.directory.is_inside, most.growth.changes[0].key
+        inner = [each for each in found if is_inside(each.growth.changes[0].key, cgroup)]
+        return max(inner, key=self._merit, default=most)
 
     def _is_running_pod(self, key: SubjectKey) -> bool:
         identity = self.comparison.directory.identity(key)

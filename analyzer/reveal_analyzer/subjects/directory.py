@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from reveal_contract.subjects import Identity
+from reveal_contract.subjects import Identity, SubjectKind
 from reveal_contract.time_units import NS_PER_SECOND
 
 SubjectSource = Callable[[], Iterable[Identity]]
 KEPT_S = 150  # as long as the history of their counters
 _PROCESS_GROUP_PREFIX = "pgrp:"
+# a pod, a container or a job says more than the process groups in it
+_OF_GROUPS = (SubjectKind.CGROUP, SubjectKind.UNIT)
 
 
 def no_subjects() -> Iterable[Identity]:
@@ -57,6 +59,9 @@ class Directory:
             if identity.parent:
                 parent = self.key(identity.parent, identity.since_ns)
                 self.parents[self.unique_name(self._key_of(identity))] = parent.instance
+            if identity.kind in _OF_GROUPS:
+                name = self.unique_name(self._key_of(identity))
+                self.parents |= dict.fromkeys(identity.inner, name)
 
     def key(self, instance: str, time_ns: int) -> SubjectKey:
         """Return the last subject of an instance that began by ``time_ns``, else the first."""
@@ -92,6 +97,11 @@ class Directory:
             if (above := _nearest_path(name, names))
         }
         return {**self.parents, **by_path} if by_path else self.parents
+
+    def is_inside(self, group: SubjectKey, key: SubjectKey) -> bool:
+        """Return whether a process group is in the cgroup of a subject."""
+        around = self.parents.get(self.unique_name(group), "")
+        return is_process_group(group) and around == self.unique_name(key)
 
     def unique_name(self, key: SubjectKey) -> str:
         """Return the instance for its latest subject, and with the uid for earlier ones."""

@@ -6,7 +6,7 @@ The CPU clock and the throttling of a cgroup are read every tick: this clock is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from reveal_collector.devices.block_devices import is_repeated
@@ -22,6 +22,7 @@ from reveal_collector.subjects.processes import ProcessGroups
 from reveal_collector.subjects.read_rotation import ReadRotation
 from reveal_collector.subjects.starts import SubjectStarts
 from reveal_collector.subjects.storage import SubjectStorage
+from reveal_collector.subjects.subject_table import with_inner
 from reveal_collector.subjects.tracker import CgroupSubject, SubjectSelection, SubjectTracker
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Kind, Lane
@@ -38,14 +39,14 @@ def sources(
 
 def subject_sources(roots: Roots, tracker: SubjectTracker) -> list[Source]:
     """Return the sources of subjects that share a tracker."""
-    trees = tracker.trees
+    groups = ProcessGroups(roots, cpu_root(tracker.trees), tracker.selection, tracker.subject_of)
     return [
         CgroupClocks(roots, tracker),
-        CgroupUsage(roots, tracker),
+        CgroupUsage(roots, tracker, groups),
         SubjectStarts(tracker),
         SubjectNetwork(roots, tracker),
         SubjectStorage(roots, tracker),
-        ProcessGroups(roots, cpu_root(trees), tracker.selection),
+        groups,
     ]
 
 
@@ -190,14 +191,23 @@ class CgroupUsage(_CgroupSource):
 
     name, lane = "cgroups", Lane.SLOW
 
-    def __init__(self, roots: Roots, tracker: SubjectTracker) -> None:
+    def __init__(self, roots: Roots, tracker: SubjectTracker, groups: ProcessGroups) -> None:
         super().__init__(roots, tracker)
         self._rotation = ReadRotation(tracker)
+        self._groups = groups
+        self._known: tuple[tuple[Identity, ...], Mapping[str, str]] = (), {}
+        self._subject_table: tuple[Identity, ...] = ()
 
     @property
     def subjects(self) -> tuple[Identity, ...]:
-        """The identities behind the instances, for the subject table."""
-        return self._tracker.identities
+        """The identities behind the instances; the same object while nothing changes."""
+        identities, outer = self._tracker.identities, self._groups.outer
+        if identities is not self._known[0] or outer is not self._known[1]:
+            self._known = identities, outer
+            table = with_inner(identities, outer)
+            if table != self._subject_table:
+                self._subject_table = table
+        return self._subject_table
 
     @property
     def health_error(self) -> str:

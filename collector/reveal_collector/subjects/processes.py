@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path
 
 from reveal_collector.kernel_interfaces.errors import LayoutChanged, Unsupported
@@ -162,8 +162,17 @@ class ProcessGroups:
 
     name, lane = "process-groups", Lane.SLOW
 
-    def __init__(self, roots: Roots, cpu_tree: Path | None, selection: SubjectSelection) -> None:
+    def __init__(
+        self,
+        roots: Roots,
+        cpu_tree: Path | None,
+        selection: SubjectSelection,
+        subject_of: Callable[[int, Path], str | None] | None = None,
+    ) -> None:
         self.channels: tuple[Channel, ...] = ()
+        # the subject that contains a group in other hierarchies than that of the CPU, by instance
+        self.outer: Mapping[str, str] = {}
+        self._subject_of = subject_of
         self._roots, self._proc, self._selection = roots, roots.proc, selection
         self._list = cpu_tree / "cgroup.procs" if cpu_tree else None
         self._reset()
@@ -317,10 +326,28 @@ class ProcessGroups:
         if selected == self._selected:
             return False
         self._selected = selected
+        self.outer = self._found_outer()
         self.channels = tuple(
             self._channel(metric, group) for group in selected for metric in (*_COUNTERS, *_LEVELS)
         )
         return True
+
+    def _found_outer(self) -> Mapping[str, str]:
+        """Return the subjects around the selected groups; those of new groups are looked up."""
+        if self._subject_of is None:
+            return {}
+        pids = {process.sample.group: pid for pid, process in self._processes.items()}
+        outer: dict[str, str] = {}
+        for group in self._selected:
+            try:
+                subject = self.outer.get(group.instance) or (
+                    self._subject_of(pids[group.id], self._proc) if group.id in pids else None
+                )
+            except (OSError, ValueError):  # it has just ended
+                continue
+            if subject is not None:
+                outer[group.instance] = subject
+        return self.outer if outer == self.outer else outer
 
     def _channel(self, metric: str, group: ProcessGroup) -> Channel:
         scale = 1e9 / self._tick if metric == "cpu.subject.usage" else 1.0

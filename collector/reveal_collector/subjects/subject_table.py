@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from reveal_contract.subjects import Identity
@@ -34,3 +35,19 @@ def updated_identities(
     ]
     updated = (*current, *ended)
     return previous if updated == previous else updated
+
+
+def with_inner(identities: tuple[Identity, ...], outer: Mapping[str, str]) -> tuple[Identity, ...]:
+    """Return the subject table with the process groups in each subject that is alive.
+
+    ``outer`` is the subject of each group, by their instances.
+    """
+    inner: dict[str, list[str]] = {}
+    for group, subject in sorted(outer.items()):
+        inner.setdefault(subject, []).append(group)
+    return tuple(
+        replace(identity, inner=tuple(inner[identity.instance]))
+        if identity.instance in inner and not identity.until_ns
+        else identity
+        for identity in identities
+    )

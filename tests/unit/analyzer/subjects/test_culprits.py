@@ -75,6 +75,23 @@ def test_what_a_subject_inside_used_is_not_its_parents() -> None:
     ]
 
 
+FAULTS = "memory.subject.page_faults"
+
+
+def test_a_process_group_in_a_memory_cgroup_has_its_use_once() -> None:
+    """As on hosts with cgroup v1, where a session has a cgroup of memory and none of the CPU."""
+    session = Identity("/session", SubjectKind.CGROUP, "7", inner=("pgrp:find[9]", "pgrp:job[8]"))
+    used = {"/session": (1.0, 4.0), "pgrp:find[9]": (0.0, 3.0), "pgrp:job[8]": (1.0, 1.0)}
+    named = changed(used, [session], Subsystem.MEMORY, metric=FAULTS)
+    assert [(each.name, each.share_percent) for each in named.subjects] == [("pgrp:find[9]", 75)]
+
+
+def test_a_pod_is_preferred_to_its_process_groups() -> None:
+    trainer = pod("a", inner=("pgrp:python[9]",))
+    used = {"ml/a": (1.0, 4.0), "pgrp:python[9]": (0.9, 3.8)}
+    assert changed(used, [trainer], Subsystem.MEMORY, metric=FAULTS).first == "ml/a"
+
+
 def test_a_recreated_pod_is_not_compared_with_its_predecessor() -> None:
     old = pod("a", "old", until_ns=60 * NS_PER_SECOND)
     new = pod("a", "new", since_ns=60 * NS_PER_SECOND)

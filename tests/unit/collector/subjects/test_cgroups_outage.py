@@ -11,12 +11,14 @@ from reveal_collector.readers.source import Outage, Roots
 from reveal_collector.subjects import tracker as module
 from reveal_collector.subjects.cgroup_files import hierarchies
 from reveal_collector.subjects.cgroups import CgroupUsage
+from reveal_collector.subjects.processes import ProcessGroups
 from reveal_collector.subjects.tracker import SubjectSelection, SubjectTracker
 
 
 def test_a_walk_that_does_not_end_is_an_outage(tmp_path: Path) -> None:
     tracker = SubjectTracker(hierarchies(tmp_path), SubjectSelection())
-    source = CgroupUsage(Roots(cgroup=tmp_path), tracker)
+    groups = ProcessGroups(Roots(tmp_path), None, tracker.selection)
+    source = CgroupUsage(Roots(cgroup=tmp_path), tracker, groups)
     assert source.outage() is None
     tracker.walking_since_ns = 7
     assert source.outage() == Outage(7, "the search for new cgroups has not ended")
