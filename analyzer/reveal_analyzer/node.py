@@ -27,6 +27,7 @@ from reveal_analyzer.ledger.announced_shares import ShareSource, equal_shares
 from reveal_analyzer.ledger.job_losses import JobLosses
 from reveal_analyzer.ledger.loss_watch import NOTHING, LossWatch
 from reveal_analyzer.ledger.lost_time import LostTime, lost_time
+from reveal_analyzer.ledger.stop_watch import StopWatch
 from reveal_analyzer.ledger.totals import LedgerTotals
 from reveal_analyzer.live.discards import Discards
 from reveal_analyzer.live.job_starts import JobStarts
@@ -116,6 +117,7 @@ class NodeAnalyzer:
         self._signatures = SignatureMatcher(rules)
         self._account_reader = AccountReader()
         self._losses, self._lost = LossWatch(rules, announced.shares), LedgerTotals()
+        self._stops = StopWatch(rules)
         self._accounts: Accounts | None = None
         self.on_accounts: Callable[[Accounts], None] = _ignore
         self._selection = selection
@@ -304,17 +306,18 @@ class NodeAnalyzer:
         )
         findings = self._paper or self._findings
         kept = findings.kept_highest(second.plan, highest) if findings.any_open else {}
-        losses = self._match_losses(second)
+        measured = self._match_losses(second)
         harmless = self._losses.harmless_parts if self._has_ledger else ()
         matches = self._signatures.match(second.plan, inputs, kept, harmless)
-        return Matches(losses.sustained + matches.sustained, losses.present + matches.present)
+        return measured.joined(matches)
 
     def _match_losses(self, second: Second) -> Matches:
         """Match the signatures of the ledger, on a node that has one."""
         self._accounts = accounts = self._account_reader.read(second)
         if accounts is None:
             return NOTHING
-        return self._losses.match(accounts, self._live.cpus, second.start_ns)
+        losses = self._losses.match(accounts, self._live.cpus, second.start_ns)
+        return losses.joined(self._stops.match(accounts, second.start_ns))
 
     @property
     def _has_ledger(self) -> bool:

@@ -48,6 +48,8 @@ LOST = (WAIT_OTHERS, THROTTLED, IO_OTHERS, MEMORY, IRQ, STOPPED, STOLEN)
 LOST_CPU, LOST_DISK = "ledger.lost_cpu", "ledger.lost_disk"
 TAKEN_CPU, TAKEN_DISK = "ledger.taken_cpu", "ledger.taken_disk"  # derived, by culprit
 TAKEN = (TAKEN_CPU, TAKEN_DISK)
+STOPPED_SHARE = "ledger.stopped_share"  # derived: of the wanted time, of a subject that works
+JUDGED = (*TAKEN, STOPPED_SHARE)  # what certain signatures ask for that the ledger decides
 PAIRS = (LOST_CPU, LOST_DISK)  # the largest parts of WAIT_OTHERS and IO_OTHERS, by culprit
 
 WAITS = "ledger.waits"

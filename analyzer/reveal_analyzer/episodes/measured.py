@@ -80,6 +80,8 @@ class MeasuredLosses:
         lost: dict[str, dict[str, float]] = {}
         for match in self._matches():
             for each in match.harmed:
+                if each.subject == match.instance:  # what it loses by itself is its lost time
+                    continue
                 parts = lost.setdefault(each.subject, {})
                 percent = 100 * each.share / len(self._seconds)
                 parts[match.instance] = parts.get(match.instance, 0.0) + percent

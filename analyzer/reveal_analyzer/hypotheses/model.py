@@ -50,7 +50,9 @@ _FEATURE = (
     " (over CPUs) or sum_values (over subjects); without it any of them but mean_change"
 )
 _INSTANCE = "only this instance; * and ? are wildcards (eth*, NET_RX)"
-_LOST_PARTS = ("", ledger.THROTTLED, ledger.MEMORY, ledger.IRQ, ledger.STOLEN)
+_LOST_PARTS = (
+    "", ledger.THROTTLED, ledger.MEMORY, ledger.IRQ, ledger.STOPPED, ledger.STOLEN,
+)  # fmt: skip
 _METRIC = "a metric of the catalogue (`reveal catalog`)"
 _WHY = "the reason, in one sentence"
 
@@ -204,7 +206,7 @@ class HypothesisRule:
     @property
     def is_measured(self) -> bool:
         """Whether the ledger decides if it matches: it measures who takes time from whom."""
-        return bool(self.certain) and not self.required_metrics().isdisjoint(ledger.TAKEN)
+        return bool(self.certain) and not self.required_metrics().isdisjoint(ledger.JUDGED)
 
     @cached_property
     def stated_metrics(self) -> frozenset[str]:

@@ -87,6 +87,10 @@ class Matches(NamedTuple):
     sustained: list[SignatureMatch]
     present: list[SignatureMatch]
 
+    def joined(self, others: Matches) -> Matches:
+        """Return these matches and others of the same second."""
+        return Matches(self.sustained + others.sustained, self.present + others.present)
+
 
 _NONE_KEPT: Mapping[CaseKey, Floats] = MappingProxyType({})
 

@@ -12,6 +12,7 @@ from reveal_analyzer.arrays import Bools, Floats, Indices
 from reveal_analyzer.derive.channel_index import indices_by_metric
 from reveal_analyzer.derive.deriver import Second
 from reveal_analyzer.ledger.stolen import cpu_channels, stolen_share
+from reveal_analyzer.ledger.stopped_time import StoppedTime
 from reveal_contract import ledger
 from reveal_contract.channels import Channel
 from reveal_contract.ledger import Pair, Tier
@@ -21,6 +22,8 @@ _READ = (*ledger.PARTS, ledger.THREAD_TIME)
 COLUMNS = (*_READ, ledger.STOLEN)
 _PARTS = len(ledger.PARTS)
 _RUN, _STOLEN = COLUMNS.index(ledger.RUN), COLUMNS.index(ledger.STOLEN)
+_STOPPED, _SLEEP = COLUMNS.index(ledger.STOPPED), COLUMNS.index(ledger.SLEEP)
+_AWAKE = [COLUMNS.index(part) for part in ledger.DESIRED if part != ledger.STOPPED]
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,11 +105,15 @@ class Accounts(NamedTuple):
 
 
 class AccountReader:
-    """Reads the ledger from the seconds of one node; binds to a channel table once."""
+    """Reads the ledger from the seconds of one node, in order; binds to a channel table once.
+
+    Of the time in which threads were stopped, what they would have slept counts as sleep.
+    """
 
     def __init__(self) -> None:
         self._channels: Sequence[Channel] = ()
         self._layout: LedgerLayout | None = None
+        self._stopped_time = StoppedTime()
 
     def read(self, second: Second) -> Accounts | None:
         """Return the ledger of a second; None on a node without one."""
@@ -120,12 +127,21 @@ class AccountReader:
         times[:, : len(_READ)] = second.channels[layout.channels]
         valid = _adds_up(times)
         times[~valid] = 0.0
+        self._split_stopped(layout.subjects, times, valid)
         times[:, _STOLEN] = times[:, _RUN] * layout.stolen_share(second.channels)
         taken = {
             metric: np.where(valid[of.victims], np.nan_to_num(second.channels[of.channels]), 0.0)
             for metric, of in layout.pairs.items()
         }
         return Accounts(layout, times, valid, taken, layout.tier_of(second.channels))
+
+    def _split_stopped(self, subjects: tuple[str, ...], times: Floats, valid: Bools) -> None:
+        """Leave of the time in which threads were stopped what was lost; the rest is sleep."""
+        stopped = times[:, _STOPPED].copy()
+        desired, existed = times[:, _AWAKE].sum(axis=1), times[:, _PARTS]
+        lost = self._stopped_time.lost(subjects, valid, desired, stopped, existed)
+        times[:, _STOPPED] = lost
+        times[:, _SLEEP] += stopped - lost
 
 
 def _pair_layout(

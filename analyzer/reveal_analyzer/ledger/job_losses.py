@@ -23,7 +23,8 @@ SPAN_S = 60  # the latest seconds of a finding count
 _LEAST_SHARE = 0.01  # of the wanted time
 _MOST_JOBS = 5
 _FINDINGS = "findings"  # in a saved state
-_OWN_LIMITS = (ledger.THROTTLED,)  # parts that only the subjects of a finding lose by it
+# parts that only the subjects of a finding lose by it
+_OWN_LIMITS = (ledger.THROTTLED, ledger.STOPPED)
 _OWN_WORK = (ledger.IRQ,)  # parts that they do not lose: of packets that they send and receive
 
 

@@ -13,7 +13,7 @@ from reveal_analyzer.arrays import Floats, Ints
 from reveal_analyzer.hypotheses import loader
 from reveal_cli.page_data.causes import Reference, ruled_out
 from reveal_cli.page_data.history import History, NodeHistory
-from reveal_cli.page_data.losses import subject_rows, taken
+from reveal_cli.page_data.losses import judged, subject_rows
 from reveal_cli.page_data.model import (
     FindingPart,
     Panel,
@@ -137,8 +137,8 @@ class FindingParts:
         return found
 
     def _computed(self, request: SampleRequest) -> tuple[Ints, Floats]:
-        if request.metric in ledger.TAKEN:
-            return taken(self._history.nodes[request.node], request.metric, request.instance)
+        if request.metric in ledger.JUDGED:
+            return judged(self._history.nodes[request.node], request.metric, request.instance)
         source = self._tables[request.node]
         for index, column in enumerate(source.columns):
             if (column.metric.name, column.instance, column.feature) == request[1:]:

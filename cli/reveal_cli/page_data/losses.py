@@ -50,12 +50,23 @@ def subject_rows(
     ]
 
 
-def taken(history: NodeHistory, metric: str, culprit: str) -> tuple[Ints, Floats]:
-    """Return what a subject took from others in each second, in ns; nothing without a ledger."""
-    pairs = _PAIRS[metric]
+def judged(history: NodeHistory, metric: str, subject: str) -> tuple[Ints, Floats]:
+    """Return one of ``ledger.JUDGED`` of a subject in each second; nothing without a ledger.
+
+    What it took from others is in ns, the share of its time in which it was stopped in millionths.
+    """
     times = [time_ns for time_ns, _ in history.accounts]
-    amounts = [_taken_by(each, pairs, culprit) for _, each in history.accounts]
+    if metric == ledger.STOPPED_SHARE:
+        amounts = [_stopped_share(each, subject) for _, each in history.accounts]
+    else:
+        amounts = [_taken_by(each, _PAIRS[metric], subject) for _, each in history.accounts]
     return np.array(times, np.int64), np.array(amounts)
+
+
+def _stopped_share(accounts: Accounts, subject: str) -> float:
+    totals = summed([accounts])
+    desired = totals.desired(subject)
+    return 1e6 * totals.time(subject, ledger.STOPPED) / desired if desired else 0.0
 
 
 def _taken_by(accounts: Accounts, metric: str, culprit: str) -> float:

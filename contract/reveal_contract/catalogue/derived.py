@@ -106,6 +106,13 @@ ROWS: tuple[Metric, ...] = (
         quantum=2e7, family="ledger",
     ),
     Metric(
+        "ledger.stopped_share", "ppm", Kind.RATIO, Subsystem.CPU, Scope.SUBJECT, "derived",
+        Lane.DERIVED, "sched_switch TASK_STOPPED, TASK_TRACED, TASK_FROZEN",
+        "Share of the time that a subject wanted in which it was stopped, traced or frozen, of one "
+        "that works in the same seconds, per million",
+        quantum=20_000, family="ledger",
+    ),
+    Metric(
         "cpu.longest_waiting", "ns", Kind.RATIO, Subsystem.CPU, Scope.NODE, "derived",
         Lane.DERIVED, "sched_switch, sched_wakeup",
         "Time that threads waited for a CPU which no quota kept from them, of the subject where it "

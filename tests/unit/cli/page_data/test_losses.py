@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from reveal_cli.page_data.history import NodeHistory
-from reveal_cli.page_data.losses import subject_rows, taken
+from reveal_cli.page_data.losses import judged, subject_rows
+from reveal_contract import ledger
 from reveal_contract.finding import Confidence, JobLoss, Subject
 from support.finding_factory import finding
 from support.ledger_node import Times, ledger_node, ledger_values
@@ -44,9 +45,18 @@ def test_lost_time_is_compared_with_the_minute_before() -> None:
 
 
 def test_what_a_culprit_takes_is_known_for_each_second() -> None:
-    times, amounts = taken(history(5, 8), "ledger.taken_cpu", THIEF)
+    times, amounts = judged(history(5, 8), "ledger.taken_cpu", THIEF)
     assert (times[0], len(times)) == (START, 8)
     assert amounts.tolist() == pytest.approx([0.0] * 5 + [4e8] * 3, rel=0.05)
+
+
+def test_the_share_in_which_a_job_is_stopped_is_known_for_each_second() -> None:
+    node, found = ledger_node(JOB), NodeHistory("n1")
+    for stopped in (0.0, 0.0, 0.4, 0.0):
+        job = Times(run=1 - stopped, others={ledger.STOPPED: stopped})
+        found.push(node.slice(ledger_values({JOB: job})), node.table)
+    _, shares = judged(found, ledger.STOPPED_SHARE, JOB)
+    assert shares.tolist() == pytest.approx([0.0, 0.0, 4e5, 0.0], rel=0.01)
 
 
 def test_without_a_ledger_lost_time_is_not_known() -> None:
