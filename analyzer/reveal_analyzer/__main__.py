@@ -100,7 +100,8 @@ def _add_settings(flags: argparse.ArgumentParser) -> None:
         "--redis",
         dest="redis_url",
         metavar="URL",
-        help=f"redis://, rediss:// or unix:// (default: environment variable {REDIS_VARIABLE})",
+        help="redis://, rediss://, unix://, redis+sentinel:// or rediss+sentinel://"
+        f" (default: environment variable {REDIS_VARIABLE})",
     )
     flags.add_argument("--profile", metavar="NAME", help="whose nodes to read (default: default)")
     flags.add_argument("--mode", choices=MODES, help="online (default), or the paper's decision")

@@ -15,9 +15,20 @@ from typing import IO, Protocol, Self
 
 from reveal_cli import child_process
 from reveal_cli.errors import ERROR, USAGE, CliError
-from reveal_contract.kube.names import REDIS_PASSWORD_VARIABLE, REDIS_USERNAME_VARIABLE
+from reveal_contract.kube.names import (
+    REDIS_PASSWORD_VARIABLE,
+    REDIS_USERNAME_VARIABLE,
+    SENTINEL_PASSWORD_VARIABLE,
+    SENTINEL_USERNAME_VARIABLE,
+)
 from reveal_contract.names import REDIS_VARIABLE
 
+_LOGIN = (
+    REDIS_USERNAME_VARIABLE,
+    REDIS_PASSWORD_VARIABLE,
+    SENTINEL_USERNAME_VARIABLE,
+    SENTINEL_PASSWORD_VARIABLE,
+)
 _KEPT_LINES = 20
 _STOP_S = 0.3  # time to stop where its last slice is not needed, s
 _NAME = "reveal-collector: "  # prefix of an error that a user can act on
@@ -61,7 +72,7 @@ class CollectorProcess:
         self._command = [*module, *fixed, *flags]
         # not as a flag: everyone on the host can read flags, and a URL may hold a password
         # a login of the environment must not be used for the private server
-        login = dict.fromkeys((REDIS_USERNAME_VARIABLE, REDIS_PASSWORD_VARIABLE), "")
+        login = dict.fromkeys(_LOGIN, "")
         self._environment = {**os.environ, **login, REDIS_VARIABLE: redis_url}
         self._messages: deque[str] = deque(maxlen=_KEPT_LINES)
         self._process = self._start()

@@ -172,15 +172,14 @@ class LiveSession:
         return server.url
 
     def _connect(self, url: str) -> tuple[StreamReader, NodeAnalyzer, redis.Redis, FactsFeed]:
-        import redis  # noqa: PLC0415 - heavy, and used only here
-
-        from reveal_analyzer.configuration.feed import FactsFeed  # noqa: PLC0415
+        from reveal_analyzer.configuration.feed import FactsFeed  # noqa: PLC0415 - redis, heavy
         from reveal_analyzer.gangs.local import LocalRanks  # noqa: PLC0415
         from reveal_analyzer.node import Announced, NodeAnalyzer  # noqa: PLC0415
         from reveal_analyzer.stream.reader import StreamReader  # noqa: PLC0415
+        from reveal_analyzer.stream.redis_connection import connect  # noqa: PLC0415
 
         settings = replace(self.plan.settings, redis_url=url, profile=self.plan.profile)
-        client = redis.Redis.from_url(url, socket_timeout=0.5)
+        client = connect(url)
         reader = StreamReader(settings, f"scan-{os.getpid()}")
         node = self.plan.node
         announced = Announced(partial(reader.subjects, node), partial(reader.shares, node))
@@ -366,9 +365,9 @@ class LiveSession:
 
 def _delete_keys(url: str, profile: str) -> None:
     """Delete the keys of this scan from a Redis that others use, too."""
-    import redis  # noqa: PLC0415 - heavy, and used only here
+    from reveal_analyzer.stream.redis_connection import connect  # noqa: PLC0415 - redis, heavy
 
     # Redis may be gone: the keys end by themselves
-    with contextlib.suppress(Exception), redis.Redis.from_url(url, socket_timeout=0.5) as client:
+    with contextlib.suppress(Exception), connect(url) as client:
         for key in client.scan_iter(match=names.key_pattern(profile), count=1000):
             client.delete(key)

@@ -1,7 +1,8 @@
 """Where a Redis is and who may in: one reading of its URL for collector and analyzer.
 
 The forms are those of redis-py and redis-cli: ``redis://``, ``rediss://`` (TLS), ``unix://``.
-No error, and no ``repr``, shows a password or a part of one.
+``redis+sentinel://`` and ``rediss+sentinel://`` have the hosts of Sentinels and the name of the
+service whose primary they know.  No error, and no ``repr``, shows a password or a part of one.
 """
 
 from __future__ import annotations
@@ -12,18 +13,30 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
 
-from reveal_contract.kube.names import REDIS_PASSWORD_VARIABLE, REDIS_USERNAME_VARIABLE
+from reveal_contract.kube.names import (
+    REDIS_PASSWORD_VARIABLE,
+    REDIS_USERNAME_VARIABLE,
+    SENTINEL_PASSWORD_VARIABLE,
+    SENTINEL_USERNAME_VARIABLE,
+)
 
 PORT = 6379
-SCHEMES = ("redis://", "rediss://", "unix://")
+SENTINEL_PORT = 26379
+SCHEMES = ("redis://", "rediss://", "unix://", "redis+sentinel://", "rediss+sentinel://")
+TLS_SCHEMES = ("rediss://", "rediss+sentinel://")
+SENTINEL_SCHEMES = ("redis+sentinel://", "rediss+sentinel://")
 CLUSTER_UNSUPPORTED = (
-    "Redis Cluster and Sentinel are not supported: give the address of one Redis, such as a"
-    " Service or proxy in front of the primary"
+    "Redis Cluster is not supported: give the address of one Redis, such as a Service or proxy in"
+    " front of the primary, or those of Sentinels (redis+sentinel://HOST:26379/SERVICE)"
 )
 # what redis-py calls them too; for the others, host defaults are right
 TLS_FILES = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
 _TLS_CHECKS = ("required", "none")
-_SEVERAL = re.compile(r"sentinel|cluster", re.IGNORECASE)
+_CLUSTER = re.compile(r"cluster", re.IGNORECASE)
+_SERVICE = re.compile(r"[A-Za-z0-9._-]+")  # the names that a Sentinel takes
+_SENTINEL_FORM = "redis+sentinel://HOST:26379,HOST:26379/SERVICE"
+_HOST = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^\[\]:\s%]+)(:(?P<port>[0-9]{1,5}))?")
+_MOST_PORT = 65_535
 # error replies of a server that is a part of a Redis Cluster
 _OF_CLUSTER = ("MOVED ", "ASK ", "CLUSTERDOWN ", "CROSSSLOT ")
 _HIDDEN = "***"
@@ -34,8 +47,22 @@ class AddressError(ValueError):
 
 
 @dataclass(frozen=True)
+class Sentinels:
+    """Where the Sentinels of a service listen, and who may ask them."""
+
+    service: str
+    hosts: tuple[tuple[str, int], ...]
+    username: str = ""
+    password: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True)
 class RedisAddress:
-    """Address and credentials of a Redis; ``socket`` overrides host and port."""
+    """Address and credentials of a Redis; ``socket`` overrides host and port.
+
+    With ``sentinels``, host and port are those of the primary that they name.  TLS is the same for
+    both.
+    """
 
     host: str = ""
     port: int = PORT
@@ -48,51 +75,128 @@ class RedisAddress:
     ssl_certfile: str = ""
     ssl_keyfile: str = ""
     ssl_cert_reqs: str = "required"
+    sentinels: Sentinels | None = None
+
+    def with_server(self, host: str, port: int) -> RedisAddress:
+        """Return the address of a primary that the Sentinels name."""
+        return replace(self, host=host, port=port, sentinels=None)
+
+    def of_sentinels(self) -> list[RedisAddress]:
+        """Return the address of each Sentinel; none if there are no Sentinels."""
+        if (known := self.sentinels) is None:
+            return []
+        own = replace(self, username=known.username, password=known.password, database=0)
+        return [own.with_server(host, port) for host, port in known.hosts]
 
 
 def with_credentials(url: str, environment: Mapping[str, str]) -> str:
     """Return the URL with user name and password of the environment, unless it has its own.
 
-    Both are as in the Secret, not escaped, without the end of line that ``echo`` adds.
+    Both are as in the Secret, not escaped, without the end of line that ``echo`` adds.  A URL of
+    Sentinels has also those for the Sentinels.
     """
-    username = environment.get(REDIS_USERNAME_VARIABLE, "").rstrip("\r\n")
-    password = environment.get(REDIS_PASSWORD_VARIABLE, "").rstrip("\r\n")
-    scheme, found, rest = url.partition("://")
-    if not found or not (username or password) or _has_credentials(rest):
+    if "://" not in url:
         return url
-    return f"{scheme}://{quote(username, safe='')}:{quote(password, safe='')}@{rest}"
+    url = _with_those_of_sentinels(url, environment)
+    username = _escaped(environment, REDIS_USERNAME_VARIABLE)
+    password = _escaped(environment, REDIS_PASSWORD_VARIABLE)
+    scheme, _, rest = url.partition("://")
+    location = rest.partition("?")[0].partition("/")[0]
+    if not (username or password) or "@" in location or _has_option(url, "username", "password"):
+        return url
+    return f"{scheme}://{username}:{password}@{rest}"
 
 
-def _has_credentials(rest: str) -> bool:
-    location, _, query = rest.partition("?")
-    given = dict(parse_qsl(query, keep_blank_values=True))
-    return "@" in location.partition("/")[0] or not given.keys().isdisjoint(
-        ("username", "password")
+def _with_those_of_sentinels(url: str, environment: Mapping[str, str]) -> str:
+    username = _escaped(environment, SENTINEL_USERNAME_VARIABLE)
+    password = _escaped(environment, SENTINEL_PASSWORD_VARIABLE)
+    names = ("sentinel_username", "sentinel_password")
+    if not (username or password) or not is_of_sentinels(url) or _has_option(url, *names):
+        return url
+    return (
+        f"{url}{'&' if '?' in url else '?'}sentinel_username={username}"
+        f"&sentinel_password={password}"
     )
+
+
+def _escaped(environment: Mapping[str, str], variable: str) -> str:
+    return quote(environment.get(variable, "").rstrip("\r\n"), safe="")
+
+
+def _has_option(url: str, *names: str) -> bool:
+    given = dict(parse_qsl(url.partition("?")[2], keep_blank_values=True))
+    return not given.keys().isdisjoint(names)
+
+
+def is_of_sentinels(url: str) -> bool:
+    """Return whether the URL has the scheme of Sentinels."""
+    return url.lower().startswith(SENTINEL_SCHEMES)
+
+
+def is_tls(url: str) -> bool:
+    """Return whether the URL has a scheme with TLS."""
+    return url.lower().startswith(TLS_SCHEMES)
 
 
 def parse_url(url: str) -> RedisAddress:
     """Parse a URL; raises ``AddressError``."""
     try:
+        if is_of_sentinels(url):
+            return _of_sentinels(url)
         parts = urlsplit(url)
-        query = dict(parse_qsl(parts.query, keep_blank_values=True))
         location = _location(parts, unquote(parts.path))
-        database = query.pop("db", "" if location.socket else parts.path.strip("/")) or "0"
-        if not database.isdecimal():
-            raise AddressError("the database must be a number")
-        if "@" in parts.query + parts.fragment:  # options of a password's, so name none
-            raise AddressError("escape special characters in the password")
-        asked = {name: query.pop(name, "") for name in ("username", "password")}
-        given = {
-            "username": unquote(parts.username or "") or asked["username"],
-            "password": unquote(parts.password or "") or asked["password"],
-            "database": int(database),
-        }
-        return _with_tls(location, query, given)
+        return _whole(location, parts, "" if location.socket else parts.path.strip("/"))
     except AddressError:
         raise
     except ValueError:  # of the standard library: its text may show parts of the URL
         raise AddressError("is not a URL; escape special characters in the password") from None
+
+
+def _whole(location: RedisAddress, parts: SplitResult, database: str) -> RedisAddress:
+    """Return the location with credentials, database and options."""
+    query = dict(parse_qsl(parts.query, keep_blank_values=True))
+    database = query.pop("db", database) or "0"
+    if not database.isdecimal():
+        raise AddressError("the database must be a number")
+    if "@" in parts.query + parts.fragment:  # options of a password's, so name none
+        raise AddressError("escape special characters in the password")
+    asked = {name: query.pop(name, "") for name in ("username", "password")}
+    given = {
+        "username": unquote(parts.username or "") or asked["username"],
+        "password": unquote(parts.password or "") or asked["password"],
+        "database": int(database),
+    }
+    if location.sentinels is not None:
+        username, password = (query.pop(f"sentinel_{name}", "") for name in asked)
+        given["sentinels"] = replace(location.sentinels, username=username, password=password)
+    return _with_tls(location, query, given)
+
+
+def _of_sentinels(url: str) -> RedisAddress:
+    """Parse a URL of Sentinels, whose several hosts the standard library does not take."""
+    scheme, _, rest = url.partition("://")
+    end = re.search(r"[/?#]", rest)
+    authority, rest = (rest[: end.start()], rest[end.start() :]) if end else (rest, "")
+    credentials, _, hosts = authority.rpartition("@")
+    parts = urlsplit(f"redis://{credentials}@sentinels{rest}")
+    known = tuple(_host(text) for text in hosts.split(","))
+    service, _, database = parts.path.strip("/").partition("/")
+    if not _SERVICE.fullmatch(service):
+        raise AddressError(f"needs the name of the service: {_SENTINEL_FORM}")
+    location = RedisAddress(tls=scheme.lower() == "rediss+sentinel")
+    return _whole(replace(location, sentinels=Sentinels(service, known)), parts, database)
+
+
+def _host(text: str) -> tuple[str, int]:
+    """Return host and port of one Sentinel; ``text`` may be a part of a password."""
+    found = _HOST.fullmatch(text)
+    port = int(found["port"] or SENTINEL_PORT) if found else 0
+    if found is None or not 0 < port <= _MOST_PORT:
+        raise AddressError(
+            f"needs the hosts of Sentinels, with numbers as ports: {_SENTINEL_FORM};"
+            " escape special characters in the password"
+        )
+    return found["host"].strip("[]"), port
 
 
 def problem(url: str) -> str:
@@ -116,7 +220,7 @@ def _location(parts: SplitResult, path: str) -> RedisAddress:
         if not path:
             raise AddressError("unix:// needs the path of a socket")
         return RedisAddress(socket=path)
-    if _SEVERAL.search(parts.scheme) or "," in parts.netloc.rpartition("@")[2]:
+    if _CLUSTER.search(parts.scheme) or "," in parts.netloc.rpartition("@")[2]:
         raise AddressError(CLUSTER_UNSUPPORTED)
     if parts.scheme not in ("redis", "rediss"):
         raise AddressError(f"must begin with {', '.join(SCHEMES)}")

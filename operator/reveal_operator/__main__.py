@@ -94,7 +94,11 @@ def _add_created(flags: argparse.ArgumentParser) -> None:
 
 def _add_redis(flags: argparse.ArgumentParser) -> None:
     group = flags.add_argument_group("Redis of profiles that name none")
-    group.add_argument("--redis-url", metavar="URL", help="redis:// or rediss://, no credentials")
+    group.add_argument(
+        "--redis-url", metavar="URL",
+        help="redis://HOST:PORT/DATABASE or redis+sentinel://HOST:26379,HOST:26379/SERVICE, with"
+        " rediss for TLS, without credentials",
+    )  # fmt: skip
     group.add_argument(
         "--redis-credentials-secret", metavar="NAME", help="Secret with user and password"
     )

@@ -46,8 +46,7 @@ MODES = ("Online", "Paper")
 EVIDENCE_STORES = ("None", "Redis", "Folder")
 LONGEST_NAME = 52
 MOST_REPLICAS = 64  # there are so many shards of nodes
-_SCHEMES = ("redis://", "rediss://")
-_TLS = "rediss://"
+_SCHEMES = tuple(each for each in redis_address.SCHEMES if each != "unix://")
 _MOUNTED = ("/proc", "/sys")
 _NO_REDIS = (
     "spec.redis: is required, as the operator has no default Redis: set spec.redis.url, or install"
@@ -233,8 +232,9 @@ def _redis(given: Fields) -> RedisSpec:
     if sentence := _bad_url(url):
         given.refuse("url", sentence)
     tls = given.object("tls")
-    if given.has("tls") and url and not url.startswith(_TLS):
-        given.refuse("tls", f"has no effect unless redis.url begins with {_TLS}")
+    if given.has("tls") and url and not redis_address.is_tls(url):
+        schemes = " or ".join(redis_address.TLS_SCHEMES)
+        given.refuse("tls", f"has no effect unless redis.url begins with {schemes}")
     authority = None
     if tls.has("caSecretRef"):
         named = tls.object("caSecretRef")

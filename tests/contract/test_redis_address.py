@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from urllib.parse import quote
 
 import pytest
@@ -9,12 +10,20 @@ import redis
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reveal_contract.kube.names import REDIS_PASSWORD_VARIABLE, REDIS_USERNAME_VARIABLE
+from reveal_contract.kube.names import (
+    REDIS_PASSWORD_VARIABLE,
+    REDIS_USERNAME_VARIABLE,
+    SENTINEL_PASSWORD_VARIABLE,
+    SENTINEL_USERNAME_VARIABLE,
+)
 from reveal_contract.redis_address import (
     CLUSTER_UNSUPPORTED,
     AddressError,
     RedisAddress,
+    Sentinels,
     explained,
+    is_of_sentinels,
+    is_tls,
     parse_url,
     with_credentials,
 )
@@ -35,6 +44,22 @@ from support.property_tests import examples
         (
             "rediss://h?ssl_cert_reqs=none&ssl_ca_certs=/ca",
             RedisAddress("h", tls=True, ssl_ca_certs="/ca", ssl_cert_reqs="none"),
+        ),
+        (
+            "redis+sentinel://u:p%40@a:1,[::1],b.example/my-jobs/3?sentinel_username=s",
+            RedisAddress(
+                "", 6379, "", "u", "p@", 3,
+                sentinels=Sentinels(
+                    "my-jobs", (("a", 1), ("::1", 26379), ("b.example", 26379)), "s"
+                ),
+            ),
+        ),
+        (
+            "rediss+sentinel://a/m?ssl_ca_certs=/ca&sentinel_password=p&db=2&password=q",
+            RedisAddress(
+                "", password="q", database=2, tls=True, ssl_ca_certs="/ca",
+                sentinels=Sentinels("m", (("a", 26379),), password="p"),
+            ),
         ),
     ],
 )  # fmt: skip
@@ -58,9 +83,24 @@ def test_an_url_has_address_and_credentials(url: str, address: RedisAddress) -> 
         ("redis://h:99999", "port"),
         ("redis://h?nope=1", "no such option: nope"),
         ("rediss://h?ssl_cert_reqs=maybe", "ssl_cert_reqs"),
-        ("redis+sentinel://h:26379/mymaster", "Cluster and Sentinel are not supported"),
-        ("redis-cluster://h", "Cluster and Sentinel are not supported"),
-        ("redis://u:sec@a:1,b:2/0", "Cluster and Sentinel are not supported"),
+        ("redis-cluster://h", "Cluster is not supported"),
+        ("redis://u:sec@a:1,b:2/0", "Cluster is not supported"),
+        ("redis-sentinel://h/m", r"must begin with .*redis\+sentinel://"),
+        ("redis+sentinel://", "needs the hosts of Sentinels"),
+        ("redis+sentinel:///m", "needs the hosts of Sentinels"),
+        ("redis+sentinel://a,,b/m", "needs the hosts of Sentinels"),
+        ("redis+sentinel://a:0/m", "needs the hosts of Sentinels, with numbers as ports"),
+        ("redis+sentinel://a:65536/m", "needs the hosts of Sentinels, with numbers as ports"),
+        ("redis+sentinel://::1/m", "needs the hosts of Sentinels"),
+        ("redis+sentinel://u:sec#ret@h/m", "escape special characters"),
+        ("redis+sentinel://u:1/sec@h/m", "needs the name of the service"),
+        ("redis+sentinel://u:[sec@h/m", "escape special characters"),
+        ("redis+sentinel://h", "needs the name of the service"),
+        ("redis+sentinel://h//", "needs the name of the service"),
+        ("redis+sentinel://h/a%20b", "needs the name of the service"),
+        ("redis+sentinel://h/m/x", "the database must be a number"),
+        ("redis+sentinel://h/m?nope=1", "no such option: nope"),
+        ("redis://h?sentinel_password=secret", "no such option: sentinel_password"),
     ],
 )
 def test_an_invalid_url_is_refused_without_showing_its_password(url: str, message: str) -> None:
@@ -88,9 +128,63 @@ def test_redis_py_parses_the_same_address(
     assert ours.database == theirs.get("db", 0)
 
 
-LOCATIONS = st.sampled_from(
-    ("redis://h:1/2", "rediss://[::1]?ssl_cert_reqs=none", "unix:///run/r.sock", "redis://")
+HOSTS = st.one_of(
+    st.from_regex(r"[a-z0-9]([a-z0-9.-]{0,20}[a-z0-9])?", fullmatch=True),
+    st.ip_addresses().map(str),
 )
+
+
+@given(
+    st.lists(st.tuples(HOSTS, st.none() | st.integers(1, 65_535)), min_size=1, max_size=5),
+    st.from_regex(r"[A-Za-z0-9._-]{1,20}", fullmatch=True),
+    st.none() | st.integers(0, 99),
+    st.tuples(WORDS, WORDS, WORDS, WORDS),
+    st.booleans(),
+)
+@examples(150)
+def test_an_url_of_sentinels_has_all_its_parts(
+    hosts: list[tuple[str, int | None]],
+    service: str,
+    database: int | None,
+    secrets: tuple[str, ...],
+    tls: bool,
+) -> None:
+    servers = [
+        (f"[{host}]" if ":" in host else host) + (f":{port}" if port else "")
+        for host, port in hosts
+    ]
+    user, password, asker, word = (quote(secret, safe="") for secret in secrets)
+    url = (
+        f"redis{'s' * tls}+sentinel://{user}:{password}@{','.join(servers)}/{service}"
+        f"{'' if database is None else f'/{database}'}"
+        f"?sentinel_username={asker}&sentinel_password={word}"
+    )
+    found = parse_url(url)
+    known = tuple((host, port or 26379) for host, port in hosts)
+    assert found.sentinels == Sentinels(service, known, *secrets[2:])
+    assert (found.username, found.password) == secrets[:2]
+    assert (found.database, found.tls) == (database or 0, tls)
+    assert (is_of_sentinels(url), is_tls(url)) == (True, tls)
+    asked = found.of_sentinels()
+    assert [(each.host, each.port) for each in asked] == list(known)
+    assert {(each.username, each.password, each.database) for each in asked} == {(*secrets[2:], 0)}
+    assert found.with_server("p", 1) == RedisAddress("p", 1, "", *secrets[:2], database or 0, tls)
+
+
+@given(st.text("redis+sentinel:/@,?#[]%&=ab1.", max_size=40))
+@examples(300)
+def test_any_text_is_an_address_or_has_a_sentence(text: str) -> None:
+    for url in (text, f"redis+sentinel://{text}"):
+        try:
+            parse_url(url)
+        except AddressError as error:
+            assert str(error)
+
+
+LOCATIONS = st.sampled_from((
+    "redis://h:1/2", "rediss://[::1]?ssl_cert_reqs=none", "unix:///run/r.sock", "redis://",
+    "redis+sentinel://a,b/m", "rediss+sentinel://[::1]:1/m/2?ssl_cert_reqs=none",
+))  # fmt: skip
 
 
 @given(LOCATIONS, st.just("") | WORDS, WORDS)
@@ -103,6 +197,23 @@ def test_secrets_of_the_environment_come_back_as_they_are(
     assert (whole.username, whole.password) == (username, password)
     bare = parse_url(url)
     assert (whole.host, whole.socket, whole.tls) == (bare.host, bare.socket, bare.tls)
+    assert whole.sentinels == bare.sentinels
+
+
+@given(LOCATIONS, WORDS, st.just("") | WORDS)
+@examples(100)
+def test_secrets_for_sentinels_are_theirs_alone(url: str, username: str, password: str) -> None:
+    environment = {
+        SENTINEL_USERNAME_VARIABLE: username,
+        SENTINEL_PASSWORD_VARIABLE: f"{password}\n",
+    }
+    whole, bare = parse_url(with_credentials(url, environment)), parse_url(url)
+    if bare.sentinels is not None:
+        assert whole.sentinels is not None
+        assert (whole.sentinels.username, whole.sentinels.password) == (username, password)
+    assert replace(whole, sentinels=None) == replace(bare, sentinels=None)
+    own = "redis+sentinel://h/m?sentinel_password=mine"
+    assert with_credentials(own, environment) == own
 
 
 @pytest.mark.parametrize(
@@ -122,6 +233,7 @@ def test_without_secrets_in_the_environment_an_url_stays() -> None:
 
 def test_a_printed_address_has_no_password() -> None:
     assert "secret" not in repr(parse_url("redis://u:secret@h"))
+    assert "secret" not in repr(parse_url("redis+sentinel://h/m?sentinel_password=secret"))
 
 
 def test_an_error_reply_is_explained_and_repeats_no_password() -> None:

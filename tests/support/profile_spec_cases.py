@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 Object = dict[str, Any]
 REDIS = "redis://redis.example.com:6379/0"
 TLS = "rediss://redis.example.com:6380/0"
+SENTINELS = "rediss+sentinel://a.example.com:26379,b.example.com,[fd00::1]:26380/jobs/1"
 
 
 class Bad(NamedTuple):
@@ -57,6 +58,7 @@ GOOD: dict[str, Object] = {
     },
     "an address in brackets": {"redis": {"url": "redis://[fd00::1]:6379"}},
     "a host alone": {"redis": {"url": "redis://redis"}},
+    "sentinels": {"redis": {"url": SENTINELS, "tls": {"caSecretRef": CERTIFICATE}}},
     "any certificate": {"redis": {"url": TLS, "tls": {"insecureSkipVerify": True}}},
     "labels with and without a prefix": {
         "nodeSelector": {"kubernetes.io/os": "linux", "pool": "", "a.b/C_d.e-f": "1"}
@@ -167,7 +169,7 @@ BAD: tuple[Bad, ...] = (
     ),
     Bad(
         "url of the web", redis("https://redis.example.com"), "spec.redis.url",
-        "must begin with redis://, or with rediss:// for TLS",
+        "must begin with redis://, or with redis+sentinel://",
     ),
     Bad(
         "password in the url", redis("redis://:secret@redis:6379"), "spec.redis.url",
@@ -194,6 +196,10 @@ BAD: tuple[Bad, ...] = (
         "certificate that is not looked at",
         redis(TLS, tls={"caSecretRef": CERTIFICATE, "insecureSkipVerify": True}),
         "spec.redis.tls.insecureSkipVerify", "caSecretRef would have no effect",
+    ),
+    Bad(
+        "sentinels without a service", redis("redis+sentinel://a:26379,b:26379"), "spec.redis.url",
+        "must be the hosts of Sentinels, the name of the service",
     ),
     Bad("redis without url", {"redis": {}}, "spec.redis.url", "Required value"),
     Bad(

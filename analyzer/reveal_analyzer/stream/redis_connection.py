@@ -16,6 +16,12 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from reveal_analyzer.stream.primary_connection import (
+    CONNECT_SECONDS,
+    TcpConnection,
+    TlsConnection,
+    through_sentinels,
+)
 from reveal_contract.redis_address import (
     CLUSTER_UNSUPPORTED,
     TLS_FILES,
@@ -28,7 +34,6 @@ from reveal_contract.runtime.backoff import HALF_JITTER, Backoff
 log = logging.getLogger(__name__)
 
 SOCKET_SECONDS = 2.0  # longer than any command takes; nothing here blocks in the server
-CONNECT_SECONDS = 1.0
 FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 5.0
 
@@ -44,37 +49,60 @@ _OF_CLUSTER = (
 def connect(url: str) -> redis.Redis:
     """Return a client that neither retries by itself nor decodes; nothing is sent yet.
 
+    With Sentinels, each of its connections first asks them for the primary.
+
     RESP2 is pinned because redis-py shapes stream replies differently for RESP3, and its own
     retries are off because a repeated XREADGROUP would skip what the lost reply held.  Raises
     ``AddressError``.
     """
     address = parse_url(url)
-    return redis.Redis(
-        **_location(address),
-        db=address.database,
-        username=address.username or None,
-        password=address.password or None,
-        protocol=2,
-        decode_responses=False,
-        socket_timeout=SOCKET_SECONDS,
-        socket_connect_timeout=CONNECT_SECONDS,
-        retry=Retry(NoBackoff(), 0),
-    )
+    return redis.Redis.from_pool(redis.ConnectionPool(**_location(address), **_options(address)))
+
+
+def _options(address: RedisAddress) -> dict[str, Any]:
+    return {
+        "db": address.database,
+        "username": address.username or None,
+        "password": address.password or None,
+        "protocol": 2,
+        "decode_responses": False,
+        "socket_timeout": SOCKET_SECONDS,
+        "socket_connect_timeout": CONNECT_SECONDS,
+        "retry": Retry(NoBackoff(), 0),
+    }
 
 
 def _location(address: RedisAddress) -> dict[str, Any]:
+    """Return where to connect, and the class of redis-py that does."""
     if address.socket:
-        return {"unix_socket_path": address.socket}
-    location: dict[str, Any] = {"host": address.host, "port": address.port}
-    if address.tls:
-        location |= {
-            "ssl": True,
-            "ssl_cert_reqs": address.ssl_cert_reqs,
-            "ssl_ca_certs": address.ssl_ca_certs or None,
-            "ssl_certfile": address.ssl_certfile or None,
-            "ssl_keyfile": address.ssl_keyfile or None,
+        return {
+            "connection_class": redis.UnixDomainSocketConnection,
+            "path": address.socket,
         }
-    return location
+    if address.sentinels is not None:
+        return through_sentinels(address, _ask) | _tls(address)
+    location: dict[str, Any] = {"host": address.host, "port": address.port}
+    kind = TlsConnection if address.tls else TcpConnection
+    return {"connection_class": kind, **location, **_tls(address)}
+
+
+def _tls(address: RedisAddress) -> dict[str, Any]:
+    if not address.tls:
+        return {}
+    return {
+        "ssl_cert_reqs": address.ssl_cert_reqs,
+        "ssl_ca_certs": address.ssl_ca_certs or None,
+        "ssl_certfile": address.ssl_certfile or None,
+        "ssl_keyfile": address.ssl_keyfile or None,
+    }
+
+
+def _ask(sentinel: RedisAddress, command: tuple[str, ...], timeout: float) -> Any:
+    """Send a command to one Sentinel; ``timeout`` is in seconds, for each wait."""
+    times = {"socket_timeout": timeout, "socket_connect_timeout": timeout}
+    pool = redis.ConnectionPool(**_location(sentinel), **(_options(sentinel) | times))
+    with redis.Redis.from_pool(pool) as client:
+        return client.execute_command(*command)
 
 
 class RedisConnection:

@@ -61,7 +61,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--redis", metavar="URL", default="",
-        help="use this Redis (redis://host:6379/0, unix:///path) instead of a private one",
+        help="use this Redis instead of a private one: redis://host:6379/0, unix:///path, or"
+        " redis+sentinel://host:26379,host:26379/service",
     )  # fmt: skip
     add_judging(parser)
     add_host(parser)

@@ -2,7 +2,8 @@
 
 A full client needs more memory than all other parts of a collector: redis-py 8 takes 10 MB.  The
 protocol is https://redis.io/docs/latest/develop/reference/protocol-spec/.  The URLs are those of
-redis-py and redis-cli, as the analyzer takes the same ones.
+redis-py and redis-cli, as the analyzer takes the same ones.  With Sentinels, each connection first
+asks them for the primary.
 """
 
 from __future__ import annotations
@@ -17,6 +18,12 @@ from hiredis import HiredisError, Reader, ReplyError, pack_command
 
 from reveal_collector.kernel_interfaces.memory_saving import READ_SIZE
 from reveal_contract.redis_address import RedisAddress, explained, parse_url
+from reveal_contract.redis_sentinel import (
+    ROLE_COMMAND,
+    PrimarySearch,
+    is_primary,
+    not_primary,
+)
 
 if TYPE_CHECKING:
     import ssl
@@ -47,11 +54,14 @@ class RedisConnection:
     """One connection, opened when it is first needed and reopened after an error.
 
     Calls raise ``RedisError`` for errors of Redis and ``OSError`` for errors of the network.
-    ``timeout`` is in seconds, for each wait on the socket.
+    ``timeout`` is in seconds, for each wait on the socket and for the search of a primary.
     """
 
-    def __init__(self, url: str, timeout: float) -> None:
-        self._address = parse_url(url)
+    def __init__(self, address: str | RedisAddress, timeout: float) -> None:
+        self._address = parse_url(address) if isinstance(address, str) else address
+        self._primaries: PrimarySearch | None = None
+        if self._address.sentinels is not None:
+            self._primaries = PrimarySearch(self._address, _ask, (RedisError, OSError))
         self._timeout = timeout
         self._socket: socket.socket | None = None
         self._reader = Reader()
@@ -106,12 +116,23 @@ class RedisConnection:
 
     def _connect(self) -> None:
         self._reader = Reader()
-        self._socket = open_socket(self._address, self._timeout)
-        self._exchange(handshake(self._address))
+        address = self._address if self._primaries is None else self._primaries.find(self._timeout)
+        self._socket = open_socket(address, self._timeout)
+        self._exchange(handshake(address))
+        if self._primaries is not None and not is_primary(self._exchange([ROLE_COMMAND])[0]):
+            raise RedisError(not_primary(address, self._primaries.service))
         try:
             self._exchange([("CLIENT", "SETNAME", _NAME)])
         except RedisError as error:  # the name is informative, and an ACL may forbid it
             log.debug("the connection has no name: %s", error)
+
+
+def _ask(sentinel: RedisAddress, command: Command, timeout: float) -> Any:
+    connection = RedisConnection(sentinel, timeout)
+    try:
+        return connection.call(command)
+    finally:
+        connection.close()
 
 
 def _packed(command: Command) -> bytes:

@@ -6,20 +6,24 @@ from reveal_contract.kube.names import (
     REDIS_AUTHORITY_FOLDER,
     REDIS_PASSWORD_VARIABLE,
     REDIS_USERNAME_VARIABLE,
+    SENTINEL_PASSWORD_VARIABLE,
+    SENTINEL_USERNAME_VARIABLE,
 )
 from reveal_contract.names import REDIS_VARIABLE
+from reveal_contract.redis_address import is_of_sentinels, is_tls
 from reveal_operator.manifests.common import Manifest, mount
 from reveal_operator.profile import RedisCredentials, RedisSpec
 
 AUTHORITY_VOLUME = "redis-authority"
 AUTHORITY_FILE = "ca.crt"
-_TLS = "rediss://"
+# keys of the Secret, both optional
+_SENTINEL_USERNAME_KEY, _SENTINEL_PASSWORD_KEY = "sentinelUsername", "sentinelPassword"
 
 
 def address(redis: RedisSpec) -> str:
     """Return the URL with the options of TLS, named as in redis-py."""
     option = ""
-    if not redis.url.startswith(_TLS):
+    if not is_tls(redis.url):
         return redis.url
     if redis.insecure_skip_verify:
         option = "ssl_cert_reqs=none"
@@ -49,7 +53,16 @@ def _environment(redis: RedisSpec, secret: RedisCredentials | None) -> list[Mani
             _from_secret(REDIS_USERNAME_VARIABLE, secret.name, secret.username_key, optional=True),
             _from_secret(REDIS_PASSWORD_VARIABLE, secret.name, secret.password_key, optional=False),
         ]
+        variables += _of_sentinels(secret.name) if is_of_sentinels(redis.url) else []
     return variables
+
+
+def _of_sentinels(secret: str) -> list[Manifest]:
+    """Return user and password for Sentinels, which many installations do not ask for."""
+    return [
+        _from_secret(SENTINEL_USERNAME_VARIABLE, secret, _SENTINEL_USERNAME_KEY, optional=True),
+        _from_secret(SENTINEL_PASSWORD_VARIABLE, secret, _SENTINEL_PASSWORD_KEY, optional=True),
+    ]
 
 
 def volumes(redis: RedisSpec) -> list[Manifest]:
@@ -72,7 +85,7 @@ def mounts(redis: RedisSpec) -> list[Manifest]:
 
 def _has_authority(redis: RedisSpec) -> bool:
     trusted = redis.authority is not None and not redis.insecure_skip_verify
-    return trusted and redis.url.startswith(_TLS)
+    return trusted and is_tls(redis.url)
 
 
 def _from_secret(variable: str, secret: str, key: str, *, optional: bool) -> Manifest:
