@@ -50,6 +50,18 @@ def test_serves_on_a_private_socket_without_port_or_persistence() -> None:
         client.close()
 
 
+def test_it_runs_before_others_on_a_saturated_host() -> None:
+    """As the collector does: else samples of a storm are lost although they were taken."""
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+    except OSError:
+        pytest.skip("SCHED_FIFO is not permitted here")
+    with Broker() as broker, redis.Redis.from_url(broker.url) as client:
+        pid = client.info("server")["process_id"]
+        assert os.sched_getscheduler(pid) & ~os.SCHED_RESET_ON_FORK == os.SCHED_FIFO
+
+
 def test_close_leaves_neither_process_nor_directory(private_tmp: Path) -> None:
     with Broker() as broker:
         client = redis.Redis.from_url(broker.url)
