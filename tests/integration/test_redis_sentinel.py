@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -152,6 +153,19 @@ def test_a_planned_failover_is_followed(group: SentinelGroup, stack: ExitStack) 
     fleet.exchange(lambda: fleet.sent >= before + 5 and fleet.are_well)
     assert {COLLECTOR} <= group.replica.client_names()
     wait_until(lambda: COLLECTOR not in group.primary.client_names(), "no collector is left")
+
+
+def test_a_primary_that_hangs_is_left_before_it_goes_on(
+    group: SentinelGroup, stack: ExitStack
+) -> None:
+    """Until it is a replica, it takes what waits at its socket for a primary's."""
+    fleet = Fleet(group.url(), stack)
+    fleet.exchange(lambda: fleet.sent >= 3)
+    group.primary.signal(signal.SIGSTOP)
+    fleet.send_until(lambda: group.replica.role == "master" and fleet.are_well)
+    group.primary.signal(signal.SIGCONT)
+    fleet.exchange(lambda: group.primary.role == "slave" and fleet.are_well)
+    assert [fleet.received[node] for node in NODES] == [list(range(fleet.sent))] * 3
 
 
 @pytest.mark.parametrize("options", ["", "?sentinel_password=wr0ng"])

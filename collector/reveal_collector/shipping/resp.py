@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import socket
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _NAME = "reveal-collector"
+# A primary that hung and was replaced meanwhile still acknowledges what it is sent, until it is a
+# replica: a reply that took longer counts as none, and the new primary gets the same again.
+REPLACED_SECONDS = 1.0
+HUNG_SECONDS = 0.1  # to greet a server; after a longer time the Sentinels are asked again
 Command = tuple[str | bytes | int, ...]
 
 
@@ -54,15 +59,17 @@ class RedisConnection:
     """One connection, opened when it is first needed and reopened after an error.
 
     Calls raise ``RedisError`` for errors of Redis and ``OSError`` for errors of the network.
-    ``timeout`` is in seconds, for each wait on the socket and for the search of a primary.
+    ``timeout`` is in seconds, for each wait on the socket and for the search of a primary.  With
+    Sentinels no wait on the socket is longer than ``REPLACED_SECONDS``.
     """
 
     def __init__(self, address: str | RedisAddress, timeout: float) -> None:
         self._address = parse_url(address) if isinstance(address, str) else address
         self._primaries: PrimarySearch | None = None
+        self._timeout = self._search_s = timeout
         if self._address.sentinels is not None:
             self._primaries = PrimarySearch(self._address, _ask, (RedisError, OSError))
-        self._timeout = timeout
+            self._timeout = min(timeout, REPLACED_SECONDS)
         self._socket: socket.socket | None = None
         self._reader = Reader()
 
@@ -116,15 +123,26 @@ class RedisConnection:
 
     def _connect(self) -> None:
         self._reader = Reader()
-        address = self._address if self._primaries is None else self._primaries.find(self._timeout)
+        address = self._address
+        if self._primaries is not None:
+            address = self._primaries.find(self._search_s)
         self._socket = open_socket(address, self._timeout)
+        began = time.monotonic()
         self._exchange(handshake(address))
-        if self._primaries is not None and not is_primary(self._exchange([ROLE_COMMAND])[0]):
-            raise RedisError(not_primary(address, self._primaries.service))
+        if self._primaries is not None:
+            self._check_primary(self._primaries, address, began)
         try:
             self._exchange([("CLIENT", "SETNAME", _NAME)])
         except RedisError as error:  # the name is informative, and an ACL may forbid it
             log.debug("the connection has no name: %s", error)
+
+    def _check_primary(self, primaries: PrimarySearch, address: RedisAddress, began: float) -> None:
+        """Raise ``RedisError`` if the server is no primary, or hung and may have been replaced."""
+        is_current = is_primary(self._exchange([ROLE_COMMAND])[0])
+        if is_current and time.monotonic() - began > HUNG_SECONDS:
+            is_current = primaries.find(self._search_s) == address
+        if not is_current:
+            raise RedisError(not_primary(address, primaries.service))
 
 
 def _ask(sentinel: RedisAddress, command: Command, timeout: float) -> Any:
