@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from reveal_analyzer.hypotheses import loader
 from reveal_contract import ledger
 from reveal_contract.finding import Finding, FindingChange
 from support.ledger_node import Times
@@ -84,3 +85,10 @@ def test_a_worker_that_stays_stopped_while_others_work_is_found() -> None:
     story.run(60, beside(Times(run=0.9, threads=2, others={ledger.STOPPED: 1.0})))
     assert len(findings(story, FindingChange.OPENED)) == 1
     assert not findings(story, FindingChange.RESOLVED)
+
+
+@pytest.mark.parametrize("name", [CAUSE, "StalledSubject"])
+def test_who_stops_working_is_named_and_not_who_works_more_meanwhile(name: str) -> None:
+    (rule,) = (rule for rule in loader.load() if rule.name == name)
+    assert rule.subjects_fell
+    assert rule.lost_part == ledger.STOPPED
