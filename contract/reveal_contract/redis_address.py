@@ -22,9 +22,9 @@ from reveal_contract.kube.names import (
 
 PORT = 6379
 SENTINEL_PORT = 26379
-SCHEMES = ("redis://", "rediss://", "unix://", "redis+sentinel://", "rediss+sentinel://")
-TLS_SCHEMES = ("rediss://", "rediss+sentinel://")
 SENTINEL_SCHEMES = ("redis+sentinel://", "rediss+sentinel://")
+SCHEMES = ("redis://", "rediss://", "unix://", *SENTINEL_SCHEMES)
+TLS_SCHEMES = ("rediss://", "rediss+sentinel://")
 CLUSTER_UNSUPPORTED = (
     "Redis Cluster is not supported: give the address of one Redis, such as a Service or proxy in"
     " front of the primary, or those of Sentinels (redis+sentinel://HOST:26379/SERVICE)"

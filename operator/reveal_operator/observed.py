@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -125,6 +125,13 @@ def image_of(workload: Object) -> str:
     template = (workload.get("spec") or {}).get("template") or {}
     containers: Sequence[Object] = (template.get("spec") or {}).get("containers") or ({},)
     return str(containers[0].get("image", ""))
+
+
+def own_by_kind(
+    profile: ObservedProfile, observed: Iterable[ObservedObject]
+) -> dict[str, ObservedObject]:
+    """Return the objects of a profile by kind, without those of an earlier one of its name."""
+    return {each.kind: each for each in observed if each.owner_uid == profile.uid}
 
 
 def owner_of(body: Object) -> dict[str, str]:

@@ -30,7 +30,7 @@ from reveal_operator.conditions import (
 )
 from reveal_operator.inspection import WorkloadInspector
 from reveal_operator.metrics import OperatorMetrics
-from reveal_operator.observed import ObservedObject, ObservedProfile
+from reveal_operator.observed import ObservedObject, ObservedProfile, own_by_kind
 from reveal_operator.owned_objects import OwnedObjects, SyncResult
 from reveal_operator.placement import Placement
 from reveal_operator.plan import PlanCache, ProfilePlan, with_hypotheses
@@ -178,7 +178,7 @@ class Reconciler:
     ) -> tuple[ConditionInputs, float | None]:
         """Return what the conditions depend on, and after how many seconds it may change."""
         # Objects of an earlier profile of this name do not count: they are about to be deleted.
-        owned = {each.kind: each for each in observed if each.owner_uid == profile.uid}
+        owned = own_by_kind(profile, observed)
         collectors, analyzer = owned.get("DaemonSet"), owned.get("Deployment")
         of_collectors = await self._inspector.inspect(profile.name, COLLECTOR, collectors)
         of_analyzer = await self._inspector.inspect(profile.name, ANALYZER, analyzer)

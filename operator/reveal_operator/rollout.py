@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from reveal_operator.api import Manifest
 from reveal_operator.drift import intent_of_live
-from reveal_operator.observed import ObservedObject, ObservedProfile, image_of
+from reveal_operator.observed import ObservedObject, ObservedProfile, image_of, own_by_kind
 
 PATIENCE_S = 900.0  # after which collectors are replaced whatever the analyzers do
 _COLLECTORS, _ANALYZERS = "DaemonSet", "Deployment"
@@ -57,7 +57,7 @@ def _must_wait(
     profile: ObservedProfile, desired: Sequence[Manifest], observed: Sequence[ObservedObject]
 ) -> bool:
     manifests = {each["kind"]: each for each in desired}
-    own = {each.kind: each for each in observed if each.owner_uid == profile.uid}
+    own = own_by_kind(profile, observed)
     collectors, analyzers = own.get(_COLLECTORS), own.get(_ANALYZERS)
     if collectors is None or analyzers is None or analyzers.workload is None:
         return False

@@ -23,7 +23,7 @@ COLUMNS = (*_READ, ledger.STOLEN)
 _PARTS = len(ledger.PARTS)
 _RUN, _STOLEN = COLUMNS.index(ledger.RUN), COLUMNS.index(ledger.STOLEN)
 _STOPPED, _SLEEP = COLUMNS.index(ledger.STOPPED), COLUMNS.index(ledger.SLEEP)
-_AWAKE = [COLUMNS.index(part) for part in ledger.DESIRED if part != ledger.STOPPED]
+_AWAKE = np.array([part in ledger.DESIRED and part != ledger.STOPPED for part in COLUMNS], float)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +138,7 @@ class AccountReader:
     def _split_stopped(self, subjects: tuple[str, ...], times: Floats, valid: Bools) -> None:
         """Leave of the time in which threads were stopped what was lost; the rest is sleep."""
         stopped = times[:, _STOPPED].copy()
-        desired, existed = times[:, _AWAKE].sum(axis=1), times[:, _PARTS]
+        desired, existed = times @ _AWAKE, times[:, _PARTS]
         lost = self._stopped_time.lost(subjects, valid, desired, stopped, existed)
         times[:, _STOPPED] = lost
         times[:, _SLEEP] += stopped - lost

@@ -44,7 +44,8 @@ class LossWatch:
 
     def __init__(self, rules: Sequence[HypothesisRule], shares: ShareSource = equal_shares) -> None:
         self._shares = AnnouncedShares(shares)
-        self._rules = {metric: rule for metric in _TAKEN if (rule := _rule_of(metric, rules))}
+        found = ((metric, rule_of(taken, rules)) for metric, taken in _TAKEN.items())
+        self._rules = {metric: rule for metric, rule in found if rule is not None}
         self._counted: dict[_Key, deque[int]] = {}
         self._history = LedgerHistory()
         self._newcomers = Newcomers(self._history)
@@ -172,9 +173,9 @@ class LossWatch:
         }
 
 
-def _rule_of(metric: str, rules: Sequence[HypothesisRule]) -> HypothesisRule | None:
-    found = (r for r in rules if r.is_measured and _TAKEN[metric] in r.required_metrics())
-    return next(found, None)
+def rule_of(metric: str, rules: Sequence[HypothesisRule]) -> HypothesisRule | None:
+    """Return the rule whose signature names one of ``ledger.JUDGED``; None if there is none."""
+    return next((r for r in rules if r.is_measured and metric in r.required_metrics()), None)
 
 
 def _matches(

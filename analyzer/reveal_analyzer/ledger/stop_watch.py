@@ -14,7 +14,7 @@ from reveal_analyzer.derive.columns import LEVEL, Column
 from reveal_analyzer.hypotheses.model import HypothesisRule
 from reveal_analyzer.hypotheses.signature_matcher import Harmed, Matches, SignatureMatch
 from reveal_analyzer.ledger.accounts import COLUMNS, Accounts
-from reveal_analyzer.ledger.loss_watch import NOTHING
+from reveal_analyzer.ledger.loss_watch import NOTHING, rule_of
 from reveal_analyzer.ledger.losses import BEGIN, CONTINUE, Limits
 from reveal_analyzer.ledger.totals import Totals, summed
 from reveal_contract import catalogue, ledger
@@ -33,7 +33,7 @@ class StopWatch:
     """
 
     def __init__(self, rules: Sequence[HypothesisRule]) -> None:
-        self._rule = _rule_of(rules)
+        self._rule = rule_of(ledger.STOPPED_SHARE, rules)
         self._seconds: deque[tuple[int, Accounts]] = deque()
         self._stops: dict[str, list[int]] = {}  # the latest seconds of each subject
 
@@ -51,7 +51,10 @@ class StopWatch:
             if times[-1] != start_ns:  # the seconds between two stops are calm ones
                 continue
             since = summed(second for time, second in self._seconds if time >= times[0])
-            match, share = _match(rule, name, _share(since, name)), _share(totals, name)
+            match, share = (
+                _match(rule, name, since.share(name, ledger.STOPPED)),
+                totals.share(name, ledger.STOPPED),
+            )
             if len(times) >= need and _reaches(totals, name, share, BEGIN):
                 found.sustained.append(match)
             if len(times) >= need - 1 and _reaches(totals, name, share, CONTINUE):
@@ -71,22 +74,12 @@ class StopWatch:
         self._stops = stopped
 
 
-def _rule_of(rules: Sequence[HypothesisRule]) -> HypothesisRule | None:
-    found = (r for r in rules if r.is_measured and ledger.STOPPED_SHARE in r.required_metrics())
-    return next(found, None)
-
-
 def _stopped(accounts: Accounts) -> list[str]:
     """Return the subjects that worked in this second, and lost a part of it by being stopped."""
     times = accounts.times
     rows = (times[:, _STOPPED] >= CONTINUE.lost * NS_PER_SECOND) & (times[:, _RUN] >= _RAN)
     names = (accounts.layout.subjects[row] for row in rows.nonzero()[0].tolist())
     return [name for name in names if name not in ledger.NAMELESS]
-
-
-def _share(totals: Totals, name: str) -> float:
-    desired = totals.desired(name)
-    return totals.time(name, ledger.STOPPED) / desired if desired else 0.0
 
 
 def _reaches(totals: Totals, name: str, share: float, limits: Limits) -> bool:

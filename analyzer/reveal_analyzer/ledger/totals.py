@@ -34,6 +34,11 @@ class Totals:
         """Return the time in ns in which a subject did not sleep."""
         return sum(self.time(subject, part) for part in DESIRED)
 
+    def share(self, subject: str, part: str) -> float:
+        """Return the part of the desired time, 0 for a subject that desired nothing."""
+        desired = self.desired(subject)
+        return self.time(subject, part) / desired if desired else 0.0
+
 
 class LedgerTotals:
     """Adds up the ledger of a node, in bounded memory: the smallest of too many are dropped.

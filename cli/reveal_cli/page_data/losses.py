@@ -57,16 +57,12 @@ def judged(history: NodeHistory, metric: str, subject: str) -> tuple[Ints, Float
     """
     times = [time_ns for time_ns, _ in history.accounts]
     if metric == ledger.STOPPED_SHARE:
-        amounts = [_stopped_share(each, subject) for _, each in history.accounts]
+        amounts = [
+            1e6 * summed([each]).share(subject, ledger.STOPPED) for _, each in history.accounts
+        ]
     else:
         amounts = [_taken_by(each, _PAIRS[metric], subject) for _, each in history.accounts]
     return np.array(times, np.int64), np.array(amounts)
-
-
-def _stopped_share(accounts: Accounts, subject: str) -> float:
-    totals = summed([accounts])
-    desired = totals.desired(subject)
-    return 1e6 * totals.time(subject, ledger.STOPPED) / desired if desired else 0.0
 
 
 def _taken_by(accounts: Accounts, metric: str, culprit: str) -> float:

@@ -325,24 +325,22 @@ class ProcessGroups:
         selected = self._group_selection.choose(self._accounting, allowed, self._last_pass_s)
         if selected == self._selected:
             return False
+        self.outer = self._found_outer(selected)
         self._selected = selected
-        self.outer = self._found_outer()
         self.channels = tuple(
             self._channel(metric, group) for group in selected for metric in (*_COUNTERS, *_LEVELS)
         )
         return True
 
-    def _found_outer(self) -> Mapping[str, str]:
-        """Return the subjects around the selected groups; those of new groups are looked up."""
+    def _found_outer(self, selected: Sequence[ProcessGroup]) -> Mapping[str, str]:
+        """Return the subjects around these groups; only those of new groups are looked up."""
         if self._subject_of is None:
             return {}
+        outer = {g.instance: self.outer[g.instance] for g in selected if g.instance in self.outer}
         pids = {process.sample.group: pid for pid, process in self._processes.items()}
-        outer: dict[str, str] = {}
-        for group in self._selected:
+        for group in set(selected).difference(self._selected):
             try:
-                subject = self.outer.get(group.instance) or (
-                    self._subject_of(pids[group.id], self._proc) if group.id in pids else None
-                )
+                subject = self._subject_of(pids[group.id], self._proc) if group.id in pids else None
             except (OSError, ValueError):  # it has just ended
                 continue
             if subject is not None:

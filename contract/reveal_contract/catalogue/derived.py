@@ -72,6 +72,23 @@ _LOSSES = (
           meaning="Share of the retransmissions during bursts (ticks that send at least twice "
                   "the mean of 10 s, and 200 ms after them), per million"),
 )  # fmt: skip
+_OF_LEDGER = partial(
+    Metric, unit="ns", kind=Kind.RATIO, subsystem=Subsystem.CPU, scope=Scope.SUBJECT,
+    source="derived", lane=Lane.DERIVED, origin="sched_switch", quantum=2e7, family="ledger",
+)  # fmt: skip
+_JUDGED = (
+    _OF_LEDGER("ledger.taken_cpu",
+               meaning="Time that others waited for a CPU on which this subject ran; of those who "
+                       "lost to it a part of the time that they wanted, and got less than their "
+                       "share"),
+    _OF_LEDGER("ledger.taken_disk", subsystem=Subsystem.STORAGE, origin="block_rq_issue",
+               meaning="Time that others waited for storage that this subject kept busy; of those "
+                       "who lost to it a part of the time that they wanted"),
+    _OF_LEDGER("ledger.stopped_share", unit="ppm", quantum=20_000,
+               origin="sched_switch TASK_STOPPED, TASK_TRACED, TASK_FROZEN",
+               meaning="Share of the time that a subject wanted in which it was stopped, traced or "
+                       "frozen, of one that works in the same seconds, per million"),
+)  # fmt: skip
 ROWS: tuple[Metric, ...] = (
     *_PROCESSOR,
     *_CARDS,
@@ -91,27 +108,7 @@ ROWS: tuple[Metric, ...] = (
         "Difference between the CPU times of the busiest and the least busy CPU, with stolen time",
         quantum=1e8,
     ),
-    Metric(
-        "ledger.taken_cpu", "ns", Kind.RATIO, Subsystem.CPU, Scope.SUBJECT, "derived",
-        Lane.DERIVED, "sched_switch",
-        "Time that others waited for a CPU on which this subject ran; of those who lost to it a "
-        "part of the time that they wanted, and got less than their share",
-        quantum=2e7, family="ledger",
-    ),
-    Metric(
-        "ledger.taken_disk", "ns", Kind.RATIO, Subsystem.STORAGE, Scope.SUBJECT, "derived",
-        Lane.DERIVED, "block_rq_issue",
-        "Time that others waited for storage that this subject kept busy; of those who lost to it "
-        "a part of the time that they wanted",
-        quantum=2e7, family="ledger",
-    ),
-    Metric(
-        "ledger.stopped_share", "ppm", Kind.RATIO, Subsystem.CPU, Scope.SUBJECT, "derived",
-        Lane.DERIVED, "sched_switch TASK_STOPPED, TASK_TRACED, TASK_FROZEN",
-        "Share of the time that a subject wanted in which it was stopped, traced or frozen, of one "
-        "that works in the same seconds, per million",
-        quantum=20_000, family="ledger",
-    ),
+    *_JUDGED,
     Metric(
         "cpu.longest_waiting", "ns", Kind.RATIO, Subsystem.CPU, Scope.NODE, "derived",
         Lane.DERIVED, "sched_switch, sched_wakeup",
