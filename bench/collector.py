@@ -23,7 +23,7 @@ from reveal_collector.registry import probe_all, roots_of
 from reveal_contract.metric import Lane
 from reveal_contract.settings import CollectorSettings
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parent / "collectorbench"  # programs that are measured
 RATE = 10
 # imports, first passes that learn the layouts, reads until what is quiet counts as quiet
 SETTLE_S = 20.0

@@ -28,6 +28,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
 from benchmark_report import Row, report
 from reveal_collector.shipping.redis_sink import RedisSink
 from reveal_collector.shipping.sinks import EncodedSlice

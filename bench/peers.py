@@ -26,9 +26,9 @@ from pathlib import Path
 
 from benchmark_report import Row, report
 from collector import SETTLE_S, built_floor, channels, commands, cpu_percent
+from collectorbench.sampling import opened
 from reveal_cli.broker import Broker
 from reveal_contract.metric import Lane
-from sampling import opened
 
 HERE = Path(__file__).parent
 PCP_BIN = Path("/usr/lib/pcp/bin")
@@ -309,7 +309,7 @@ def main() -> None:
         sys.exit("bench/peers.py needs root (a cgroup to measure in) and a C compiler")
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        floor = stack.enter_context(built_floor(HERE / "floor.c"))
+        floor = stack.enter_context(built_floor(HERE / "collectorbench" / "floor.c"))
         url = stack.enter_context(Broker()).url
         stack.enter_context(containers(given.containers))
         peers = list(own_peers(floor, url, given.seconds))

@@ -1,6 +1,6 @@
 """Read many mutated tables: each is read or refused with a sentence, and no column is lost unsaid.
 
-Usage: ``python bench/table_mutations.py [--tables 100000] [--seed 0]``, with ``tests`` on the path.
+Usage: ``python bench/table_mutations.py [--tables 100000] [--seed 0]``.
 Exit code 1 if a table raises another exception, or loses a column without a word.
 """
 
@@ -14,6 +14,8 @@ import traceback
 import warnings
 from pathlib import Path
 from random import Random
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from reveal_analyzer.tables.ingest.open import TableFileError
 from reveal_analyzer.tables.ingest.reader import read

@@ -30,6 +30,7 @@ _NAMES = {
         "reveal_collector.subjects.tracker:SubjectSelection",
         "reveal_collector.sources.tenants:Choice",
     ),
+    "ProcessGroups": ("reveal_collector.subjects.processes:ProcessGroups",),
     "Roots": ("reveal_collector.readers.source:Roots",),
     "hierarchies": (
         "reveal_collector.subjects.cgroup_files:hierarchies",
@@ -56,10 +57,16 @@ def load(name: str) -> Any:
 
 
 def cgroup_source(name: str, trees: Any, tracker: Any) -> Any:
-    """Return a source of cgroups: it takes the roots of the host, or before only the trees."""
+    """Return a source of cgroups, made with what the checkout's own class asks for.
+
+    The newest takes the roots of the host and its process groups, the oldest only the trees.
+    """
     source = load(name)
-    takes_roots = "roots" in inspect.signature(source).parameters
-    return source(load("Roots")() if takes_roots else trees, tracker)
+    asked = inspect.signature(source).parameters
+    given = [load("Roots")() if "roots" in asked else trees, tracker]
+    if "groups" in asked:
+        given.append(load("ProcessGroups")(given[0], None, tracker.selection))
+    return source(*given)
 
 
 def walk(tracker: Any, now: float) -> None:
