@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -21,6 +22,18 @@ from support.redis_server import redis_launcher, redis_server
 __all__ = ["kube", "launch_control_plane", "namespace", "redis_launcher", "redis_server"]
 
 property_tests.use_as_default()
+
+
+# longer than anything here waits: a test that waits in vain has to say what for
+_LIMIT_S = 240
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give tests without a time limit of their own one that suits a real API server."""
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(_LIMIT_S))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from support.api_server import wait_for
-from support.chart_releases import DEFINITIONS, PATIENCE_S, Cluster
+from support.chart_releases import DEFINITIONS, Cluster
 from support.helm_chart import CHART, NAMESPACE, HelmError
 
 PROFILES = CHART / "ci" / "profiles-values.yaml"
@@ -58,11 +57,7 @@ def test_uninstalling_keeps_the_definitions_by_default(fresh: Cluster) -> None:
     assert all(fresh.definition(name) for name in DEFINITIONS)
     fresh.upgrade("--set", "crds.keep=false")
     fresh.uninstall()
-
-    def gone() -> bool:
-        return not any(fresh.definition(name) for name in DEFINITIONS)
-
-    wait_for(gone, PATIENCE_S, "the definitions are gone")
+    fresh.await_no_definitions()
 
 
 def test_an_upgrade_brings_the_new_schema(fresh: Cluster, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from support.helm_chart import CHART, NAMESPACE, Helm, HelmError, Object
 DEFINITIONS = ("revealprofiles.reveal.dev", "anomalyreports.reveal.dev")
 _CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 _RBAC = "rbac.authorization.k8s.io/v1"
-# nothing in these tests takes more than a second or two: who waits longer hangs
+# nothing in these tests takes more than a few seconds: who waits longer hangs
 PATIENCE_S = 90.0
 CHILDREN = (("apps/v1", "DaemonSet"), ("apps/v1", "Deployment"), ("v1", "ConfigMap"))
 
@@ -80,16 +80,21 @@ class Cluster:
     def has_namespace(self) -> bool:
         return self.kube.get("v1", "Namespace", NAMESPACE) is not None
 
-    def await_nothing_left(self) -> None:
-        """Definitions, namespace and what is cluster-wide of a release are gone."""
+    def await_no_definitions(self) -> None:
+        """Both definitions are gone; else an AssertionError with the status of what is left."""
 
         def gone() -> bool:
-            left = [name for name in DEFINITIONS if self.definition(name) is not None]
+            found = {name: self.definition(name) for name in DEFINITIONS}
+            left = {name: each["status"] for name, each in found.items() if each is not None}
             assert not left, left
-            assert not self.has_namespace(), "the namespace"
             return True
 
-        wait_for(gone, PATIENCE_S, "all of Reveal is gone")
+        wait_for(gone, PATIENCE_S, "the definitions are gone")
+
+    def await_nothing_left(self) -> None:
+        """Definitions, namespace and what is cluster-wide of a release are gone."""
+        self.await_no_definitions()
+        wait_for(lambda: not self.has_namespace(), PATIENCE_S, "the namespace is gone")
 
     def wipe(self) -> None:
         """Everything of Reveal, whatever state a test left it in."""
