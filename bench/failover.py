@@ -1,12 +1,14 @@
-"""Findings while the primary of a Redis with Sentinels is lost again and again.
+"""Findings while a primary of a Redis, with Sentinels or of a cluster, is lost again and again.
 
-    python bench/failover.py [--nodes 200] [--outages 20] [--kind kill|pause|full]
+    python bench/failover.py [--nodes 200] [--outages 20] [--kind kill|pause|full|move] [--cluster]
 
 Nodes send made-up seconds through the collector's sink, and the analyzer's own process reads them.
 Each node has a fault of 15 s once a minute, at a time of its own.  ``kill`` ends the primary and
 starts it again as a replica, ``pause`` stops its process for as long as a failover takes, and
-``full`` leaves it no memory for some seconds.  A finding that is not reported is lost, a second one
-of the same fault is a duplicate, and the gap is from the onset to the report.
+``full`` leaves it no memory for some seconds.  A cluster has three primaries with a replica each,
+which have outages in turn; ``move`` moves slots among them while nodes send.  A finding that is not
+reported is lost, a second one of the same fault is a duplicate, and the gap is from the onset to
+the report.
 """
 
 from __future__ import annotations
@@ -15,172 +17,100 @@ import argparse
 import json
 import logging
 import signal
-import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
-from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from benchmark_report import Row, report
-from reveal_collector.shipping.redis_sink import RedisSink
-from reveal_collector.shipping.sinks import EncodedSlice
-from reveal_contract import wire
-from reveal_contract.settings import CollectorSettings
+from failoverbench.findings import Findings, compared
+from failoverbench.fleet import CYCLE_S, WARMUP_S, Fleet
+from reveal_contract import names
+from reveal_contract.redis_cluster import key_slot
 from support.polling import wait_until
+from support.redis_cluster_group import RedisCluster
 from support.redis_server import launcher
 from support.sentinel_group import Member, SentinelGroup
-from support.synthetic_node import BOOT, TABLE, WORK, Node
 
-WARMUP_S = 30  # of the analyzer
-CYCLE_S, FAULT_S = 60, 15
 BETWEEN_S = 20  # from one outage to the next
 DOWN_S = 4  # of a primary that is paused or full
-TOLERANCE_S = 2
-THROTTLED = {f"cpu.subject.throttled_time{{{WORK}}}": 5e8}
-GAUGES = wire.gauges(TABLE)
-
-
-class Fault(NamedTuple):
-    """A node and when its fault began (s since the epoch)."""
-
-    node: str
-    onset_s: float
-
-
-class Reported(NamedTuple):
-    """A finding: when it was first observed, and when it was read (s since the epoch)."""
-
-    node: str
-    onset_s: float
-    read_s: float
-
-
-@dataclass
-class Fleet:
-    """Nodes that send a second each second, spread over it; their faults are noted."""
-
-    url: str
-    count: int
-    faults: list[Fault] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.names = [f"node-{number}" for number in range(self.count)]
-        self._nodes = {name: Node(seed=number) for number, name in enumerate(self.names)}
-        self._sinks = {name: RedisSink(CollectorSettings(name, self.url)) for name in self.names}
-        self._stopping = threading.Event()
-        self._began_s = time.time()
-        self._faulty: set[str] = set()
-
-    @contextmanager
-    def sending(self) -> Iterator[None]:
-        for sink in self._sinks.values():
-            sink.start(lambda: {"table": TABLE.key.hex()})
-        thread = threading.Thread(target=self._send)
-        thread.start()
-        try:
-            yield
-        finally:
-            self._stopping.set()
-            thread.join()
-            for sink in self._sinks.values():
-                sink.close(1.0)
-
-    @property
-    def dropped(self) -> int:
-        return sum(sink.health().dropped for sink in self._sinks.values())
-
-    @property
-    def buffered(self) -> int:
-        return sum(sink.health().buffered for sink in self._sinks.values())
-
-    def _send(self) -> None:
-        due = time.time()
-        while not self._stopping.is_set():
-            for number, name in enumerate(self.names):
-                self._stopping.wait(max(0.0, due + number / self.count - time.time()))
-                self._put(number, name)
-            due += 1.0
-
-    def _put(self, number: int, name: str) -> None:
-        now = time.time()
-        age = now - self._began_s - 2 * WARMUP_S
-        phase = (age - CYCLE_S * number / self.count) % CYCLE_S
-        is_faulty = age > CYCLE_S * number / self.count and phase < FAULT_S
-        if is_faulty and name not in self._faulty:
-            self.faults.append(Fault(name, now - 1))
-        (self._faulty.add if is_faulty else self._faulty.discard)(name)
-        message = self._nodes[name].slice(THROTTLED if is_faulty else {})
-        message = replace(message, node=name, start_ns=int((now - 1) * 1e9))
-        data = wire.encode(message, GAUGES)
-        slice_ = EncodedSlice(name, BOOT, message.sequence, message.start_ns, TABLE, data)
-        self._sinks[name].put(slice_)
-
-
-class Findings:
-    """Reads what the analyzer appends to its file; the first row of a finding counts."""
-
-    def __init__(self, path: Path) -> None:
-        self._path, self._offset, self._known = path, 0, set[str]()
-        self.reported: list[Reported] = []
-
-    def read(self) -> None:
-        with self._path.open("rb") as file:
-            file.seek(self._offset)
-            for line in file:
-                if not line.endswith(b"\n"):
-                    break
-                self._offset += len(line)
-                self._add(json.loads(line))
-
-    def _add(self, row: Mapping[str, str]) -> None:
-        if row["id"] not in self._known:
-            self._known.add(row["id"])
-            onset = datetime.fromisoformat(row["firstSeenTime"]).timestamp()
-            self.reported.append(Reported(row["nodeName"], onset, time.time()))
 
 
 class Outages:
-    """Takes the primary away and gives it back; ``times`` are when (s since the epoch)."""
+    """Takes a primary away and gives it back; ``times`` are when (s since the epoch).
 
-    def __init__(self, group: SentinelGroup, kind: str) -> None:
-        self._group, self._take_away = group, getattr(self, f"_{kind}")
-        self._primary, self._replica = group.primary, group.replica
+    ``pairs`` are primaries with their replicas, which have outages in turn.
+    """
+
+    def __init__(self, pairs: Sequence[tuple[Member, Member]], kind: str) -> None:
+        self._pairs, self._take_away = list(pairs), getattr(self, f"_{kind}")
         self.times: list[float] = []
 
     def next(self) -> None:
+        turn = len(self.times) % len(self._pairs)
         self.times.append(time.time())
-        self._take_away()
+        self._pairs[turn] = self._take_away(*self._pairs[turn])
 
-    def _kill(self) -> None:
-        self._primary.kill()
-        wait_until(lambda: self._replica.role == "master", "the replica is promoted", 30)
-        returned = self._group.replica_of(self._replica, port=self._primary.port)
-        self._primary, self._replica = self._replica, returned
+    def _kill(self, primary: Member, replica: Member) -> tuple[Member, Member]:
+        primary.kill()
+        wait_until(lambda: replica.role == "master", "the replica is promoted", 30)
+        return replica, self._revived(primary, replica)
 
-    def _pause(self) -> None:
-        self._primary.signal(signal.SIGSTOP)
-        wait_until(lambda: self._replica.role == "master", "the replica is promoted", 30)
+    def _revived(self, lost: Member, primary: Member) -> Member:
+        """Start a server that was killed again, as a replica of its replica."""
+        raise NotImplementedError
+
+    def _pause(self, primary: Member, replica: Member) -> tuple[Member, Member]:
+        primary.signal(signal.SIGSTOP)
+        wait_until(lambda: replica.role == "master", "the replica is promoted", 30)
         time.sleep(DOWN_S)
-        self._primary.signal(signal.SIGCONT)
-        wait_until(lambda: self._primary.role == "slave", "the old primary is a replica", 30)
-        self._primary, self._replica = self._replica, self._primary
+        primary.signal(signal.SIGCONT)
+        wait_until(lambda: primary.role == "slave", "the old primary is a replica", 30)
+        return replica, primary
 
-    def _full(self) -> None:
-        self._set_memory(self._primary, 1)
+    def _full(self, primary: Member, replica: Member) -> tuple[Member, Member]:
+        primary.client.config_set("maxmemory", 1)
         time.sleep(DOWN_S)
-        self._set_memory(self._primary, 0)
+        primary.client.config_set("maxmemory", 0)
+        return primary, replica
 
-    def _set_memory(self, member: Member, most: int) -> None:
-        member.client.config_set("maxmemory", most)
+
+class SentinelOutages(Outages):
+    """Those of a primary that Sentinels watch."""
+
+    def __init__(self, group: SentinelGroup, kind: str) -> None:
+        super().__init__([(group.primary, group.replica)], kind)
+        self._group = group
+
+    def _revived(self, lost: Member, primary: Member) -> Member:
+        return self._group.replica_of(primary, port=lost.port)
+
+
+class ClusterOutages(Outages):
+    """Those of the servers of a Redis Cluster; ``move`` moves the slots of the streams."""
+
+    def __init__(self, cluster: RedisCluster, kind: str) -> None:
+        super().__init__(list(zip(cluster.primaries, cluster.replicas, strict=True)), kind)
+        self._cluster = cluster
+        keys = [names.samples_key(names.DEFAULT_PROFILE, shard) for shard in range(names.SHARDS)]
+        self._slots = [key_slot(key) for key in keys]
+
+    def _revived(self, lost: Member, primary: Member) -> Member:
+        lost.server.start()  # it knows the others, and follows who has its slots
+        wait_until(self._cluster.is_well, "the cluster is whole again", 30)
+        return lost
+
+    def _move(self, primary: Member, replica: Member) -> tuple[Member, Member]:
+        """Move a slot in eight of the streams to this primary."""
+        for slot in self._slots[len(self.times) % 8 :: 8]:
+            if self._cluster.primary_of(slot) is not primary:
+                self._cluster.move(slot, primary)
+        return primary, replica
 
 
 @contextmanager
@@ -198,64 +128,35 @@ def analyzing(url: str, path: Path) -> Iterator[None]:
             process.wait(30)
 
 
-def run(nodes: int, outages: int, kind: str, folder: Path) -> Row:
+def run(asked: argparse.Namespace, kind: str, folder: Path) -> Row:
+    outages = asked.outages
     with ExitStack() as stack:
-        group = SentinelGroup(stack.enter_context(launcher()))
+        taken, url = _servers(stack, kind, asked.cluster)
         found = Findings(folder / "findings.jsonl")
-        stack.enter_context(analyzing(group.url(), folder / "findings.jsonl"))
-        fleet = Fleet(group.url(), nodes)
+        stack.enter_context(analyzing(url, folder / "findings.jsonl"))
+        fleet = Fleet(url, asked.nodes)
         stack.enter_context(fleet.sending())
-        taken = Outages(group, kind)
-        _follow(found, 2 * WARMUP_S + CYCLE_S)
+        found.follow(2 * WARMUP_S + CYCLE_S)
         for number in range(outages):
             began = time.time()
             taken.next()
             took = time.time() - began
             print(f"{kind} {number + 1}: {took:.1f} s, {len(found.reported)} findings", flush=True)
-            _follow(found, BETWEEN_S - took)
-        _follow(found, CYCLE_S)
-        row = _row(fleet, found, taken.times)
-    return {"kind": kind, "nodes": nodes, "outages": outages, **row}
+            found.follow(BETWEEN_S - took)
+        found.follow(CYCLE_S)
+        row = compared(fleet.faults, found, taken.times)
+        row |= {"slices dropped": fleet.dropped, "slices waiting": fleet.buffered}
+    servers = "cluster" if asked.cluster else "sentinels"
+    return {"servers": servers, "kind": kind, "nodes": asked.nodes, "outages": outages, **row}
 
 
-def _follow(found: Findings, seconds: float) -> None:
-    ends = time.time() + max(seconds, 0.0)
-    while True:
-        found.read()
-        if time.time() >= ends:
-            return
-        time.sleep(0.1)
-
-
-def _row(fleet: Fleet, found: Findings, outages: Sequence[float]) -> Row:
-    # the last faults may not have been reported yet
-    faults = [fault for fault in fleet.faults if fault.onset_s < time.time() - CYCLE_S / 2]
-    gaps, lost, duplicates = list[tuple[float, float]](), 0, 0
-    for fault in faults:
-        own = [each for each in found.reported if _is_of(each, fault)]
-        lost += not own
-        duplicates += len(own) > 1
-        gaps += [(fault.onset_s, min(each.read_s for each in own) - fault.onset_s)] if own else []
-    matched = sum(any(_is_of(each, fault) for fault in fleet.faults) for each in found.reported)
-    disturbed = [gap for onset, gap in gaps if _is_disturbed(onset, outages)]
-    quiet = [gap for onset, gap in gaps if not _is_disturbed(onset, outages)]
-    return {
-        "faults": len(faults), "lost": lost, "duplicates": duplicates,
-        "of no fault": len(found.reported) - matched,
-        "slices dropped": fleet.dropped, "slices waiting": fleet.buffered,
-        "gap s, median": statistics.median(quiet),
-        "of faults in outages": statistics.median(disturbed) if disturbed else 0.0,
-        "longest": max(gap for _, gap in gaps),
-    }  # fmt: skip
-
-
-def _is_of(each: Reported, fault: Fault) -> bool:
-    late = each.onset_s - fault.onset_s
-    return each.node == fault.node and -TOLERANCE_S <= late < FAULT_S + TOLERANCE_S
-
-
-def _is_disturbed(onset_s: float, outages: Sequence[float]) -> bool:
-    return any(outage - FAULT_S / 2 <= onset_s <= outage + FAULT_S / 2 for outage in outages)
+def _servers(stack: ExitStack, kind: str, is_cluster: bool) -> tuple[Outages, str]:
+    launch = stack.enter_context(launcher())
+    if is_cluster:
+        cluster = RedisCluster(launch)
+        return ClusterOutages(cluster, kind), cluster.url
+    group = SentinelGroup(launch)
+    return SentinelOutages(group, kind), group.url()
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -263,15 +164,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--nodes", type=int, default=200)
     parser.add_argument("--outages", type=int, default=20)
-    kinds = ("kill", "pause", "full")
+    parser.add_argument("--cluster", action="store_true", help="a Redis Cluster of 3 + 3 servers")
+    kinds = ("kill", "pause", "full", "move")
     parser.add_argument("--kind", choices=kinds, action="append", help="default: all, in turn")
     asked = parser.parse_args(argv)
+    if not asked.cluster and "move" in (asked.kind or ()):
+        parser.error("only a cluster has slots to move: add --cluster")
     logging.disable(logging.WARNING)  # each sink reports each outage
     rows = []
-    for kind in asked.kind or kinds:
+    for kind in asked.kind or kinds[: len(kinds) if asked.cluster else -1]:
         with tempfile.TemporaryDirectory() as folder:
-            rows.append(run(asked.nodes, asked.outages, kind, Path(folder)))
-    report("failover", rows)
+            rows.append(run(asked, kind, Path(folder)))
+    report("failover-cluster" if asked.cluster else "failover", rows)
     return 0
 
 

@@ -100,7 +100,8 @@ def _add_settings(flags: argparse.ArgumentParser) -> None:
         "--redis",
         dest="redis_url",
         metavar="URL",
-        help="redis://, rediss://, unix://, redis+sentinel:// or rediss+sentinel://"
+        help="redis://, unix://, redis+sentinel:// or redis+cluster://, with rediss in place of"
+        " redis for TLS"
         f" (default: environment variable {REDIS_VARIABLE})",
     )
     flags.add_argument("--profile", metavar="NAME", help="whose nodes to read (default: default)")

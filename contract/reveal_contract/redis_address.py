@@ -2,7 +2,8 @@
 
 The forms are those of redis-py and redis-cli: ``redis://``, ``rediss://`` (TLS), ``unix://``.
 ``redis+sentinel://`` and ``rediss+sentinel://`` have the hosts of Sentinels and the name of the
-service whose primary they know.  No error, and no ``repr``, shows a password or a part of one.
+service whose primary they know.  ``redis+cluster://`` and ``rediss+cluster://`` have the hosts of
+some servers of a Redis Cluster.  No error, and no ``repr``, shows a password or a part of one.
 """
 
 from __future__ import annotations
@@ -23,18 +24,23 @@ from reveal_contract.kube.names import (
 PORT = 6379
 SENTINEL_PORT = 26379
 SENTINEL_SCHEMES = ("redis+sentinel://", "rediss+sentinel://")
-SCHEMES = ("redis://", "rediss://", "unix://", *SENTINEL_SCHEMES)
-TLS_SCHEMES = ("rediss://", "rediss+sentinel://")
-CLUSTER_UNSUPPORTED = (
-    "Redis Cluster is not supported: give the address of one Redis, such as a Service or proxy in"
-    " front of the primary, or those of Sentinels (redis+sentinel://HOST:26379/SERVICE)"
-)
+CLUSTER_SCHEMES = ("redis+cluster://", "rediss+cluster://")
+SCHEMES = ("redis://", "rediss://", "unix://", *SENTINEL_SCHEMES, *CLUSTER_SCHEMES)
+TLS_SCHEMES = ("rediss://", "rediss+sentinel://", "rediss+cluster://")
+_CLUSTER_FORM = "redis+cluster://HOST:6379,HOST:6379"
 # what redis-py calls them too; for the others, host defaults are right
 TLS_FILES = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
 _TLS_CHECKS = ("required", "none")
-_CLUSTER = re.compile(r"cluster", re.IGNORECASE)
 _SERVICE = re.compile(r"[A-Za-z0-9._-]+")  # the names that a Sentinel takes
 _SENTINEL_FORM = "redis+sentinel://HOST:26379,HOST:26379/SERVICE"
+SINGLE_SERVER = (
+    "is the address of one Redis; for several servers give those of Sentinels"
+    f" ({_SENTINEL_FORM}) or of a Redis Cluster ({_CLUSTER_FORM})"
+)
+IS_OF_CLUSTER = (
+    "this Redis is part of a Redis Cluster: give the addresses of some of its servers,"
+    f" {_CLUSTER_FORM}, with rediss in place of redis for TLS"
+)
 _HOST = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^\[\]:\s%]+)(:(?P<port>[0-9]{1,5}))?")
 _MOST_PORT = 65_535
 # error replies of a server that is a part of a Redis Cluster
@@ -60,8 +66,8 @@ class Sentinels:
 class RedisAddress:
     """Address and credentials of a Redis; ``socket`` overrides host and port.
 
-    With ``sentinels``, host and port are those of the primary that they name.  TLS is the same for
-    both.
+    With ``sentinels``, host and port are those of the primary that they name.  With ``seeds``, they
+    are those of the server of the Redis Cluster that has the key.  TLS is the same for all.
     """
 
     host: str = ""
@@ -76,10 +82,21 @@ class RedisAddress:
     ssl_keyfile: str = ""
     ssl_cert_reqs: str = "required"
     sentinels: Sentinels | None = None
+    seeds: tuple[tuple[str, int], ...] = ()  # servers of a Redis Cluster, of which one must answer
+    is_of_cluster: bool = False
+
+    @property
+    def name(self) -> str:
+        """Host and port."""
+        return f"{self.host}:{self.port}"
 
     def with_server(self, host: str, port: int) -> RedisAddress:
-        """Return the address of a primary that the Sentinels name."""
-        return replace(self, host=host, port=port, sentinels=None)
+        """Return the address of a server that Sentinels or servers of the cluster name."""
+        return replace(self, host=host, port=port, sentinels=None, seeds=())
+
+    def of_seeds(self) -> list[RedisAddress]:
+        """Return the addresses of the servers that know the others of the Redis Cluster."""
+        return [self.with_server(host, port) for host, port in self.seeds]
 
     def of_sentinels(self) -> list[RedisAddress]:
         """Return the address of each Sentinel; none if there are no Sentinels."""
@@ -143,6 +160,8 @@ def parse_url(url: str) -> RedisAddress:
     try:
         if is_of_sentinels(url):
             return _of_sentinels(url)
+        if url.lower().startswith(CLUSTER_SCHEMES):
+            return _of_cluster(url)
         parts = urlsplit(url)
         location = _location(parts, unquote(parts.path))
         return _whole(location, parts, "" if location.socket else parts.path.strip("/"))
@@ -173,27 +192,43 @@ def _whole(location: RedisAddress, parts: SplitResult, database: str) -> RedisAd
 
 
 def _of_sentinels(url: str) -> RedisAddress:
-    """Parse a URL of Sentinels, whose several hosts the standard library does not take."""
-    scheme, _, rest = url.partition("://")
-    end = re.search(r"[/?#]", rest)
-    authority, rest = (rest[: end.start()], rest[end.start() :]) if end else (rest, "")
-    credentials, _, hosts = authority.rpartition("@")
-    parts = urlsplit(f"redis://{credentials}@sentinels{rest}")
-    known = tuple(_host(text) for text in hosts.split(","))
+    hosts, parts = _split(url)
+    known = tuple(_host(text, SENTINEL_PORT, f"Sentinels, {_SENTINEL_FORM}") for text in hosts)
     service, _, database = parts.path.strip("/").partition("/")
     if not _SERVICE.fullmatch(service):
         raise AddressError(f"needs the name of the service: {_SENTINEL_FORM}")
-    location = RedisAddress(tls=scheme.lower() == "rediss+sentinel")
-    return _whole(replace(location, sentinels=Sentinels(service, known)), parts, database)
+    location = RedisAddress(tls=is_tls(url), sentinels=Sentinels(service, known))
+    return _whole(location, parts, database)
 
 
-def _host(text: str) -> tuple[str, int]:
-    """Return host and port of one Sentinel; ``text`` may be a part of a password."""
+def _of_cluster(url: str) -> RedisAddress:
+    hosts, parts = _split(url)
+    seeds = tuple(
+        _host(text, PORT, f"servers of the Redis Cluster, {_CLUSTER_FORM}") for text in hosts
+    )
+    location = RedisAddress(tls=is_tls(url), seeds=seeds, is_of_cluster=True)
+    address = _whole(location, parts, parts.path.strip("/"))
+    if address.database:
+        raise AddressError("a Redis Cluster has only the database 0")
+    return address
+
+
+def _split(url: str) -> tuple[list[str], SplitResult]:
+    """Split a URL with several hosts, which the standard library does not take, at these."""
+    rest = url.partition("://")[2]
+    end = re.search(r"[/?#]", rest)
+    authority, rest = (rest[: end.start()], rest[end.start() :]) if end else (rest, "")
+    credentials, _, hosts = authority.rpartition("@")
+    return hosts.split(","), urlsplit(f"redis://{credentials}@hosts{rest}")
+
+
+def _host(text: str, default_port: int, meant: str) -> tuple[str, int]:
+    """Return host and port of one server; ``text`` may be a part of a password."""
     found = _HOST.fullmatch(text)
-    port = int(found["port"] or SENTINEL_PORT) if found else 0
+    port = int(found["port"] or default_port) if found else 0
     if found is None or not 0 < port <= _MOST_PORT:
         raise AddressError(
-            f"needs the hosts of Sentinels, with numbers as ports: {_SENTINEL_FORM};"
+            f"needs the hosts of {meant}, with numbers as ports;"
             " escape special characters in the password"
         )
     return found["host"].strip("[]"), port
@@ -208,11 +243,11 @@ def problem(url: str) -> str:
     return ""
 
 
-def explained(reply: str, password: str = "") -> str:
+def explained(reply: str, address: RedisAddress) -> str:
     """Return an error reply of a server without the password that it may repeat."""
-    if reply.startswith(_OF_CLUSTER):
-        return f"{CLUSTER_UNSUPPORTED} ({reply.split(maxsplit=1)[0]})"
-    return reply.replace(password, _HIDDEN) if password else reply
+    if reply.startswith(_OF_CLUSTER) and not address.is_of_cluster:
+        return f"{IS_OF_CLUSTER} ({reply.split(maxsplit=1)[0]})"
+    return reply.replace(address.password, _HIDDEN) if address.password else reply
 
 
 def _location(parts: SplitResult, path: str) -> RedisAddress:
@@ -220,8 +255,8 @@ def _location(parts: SplitResult, path: str) -> RedisAddress:
         if not path:
             raise AddressError("unix:// needs the path of a socket")
         return RedisAddress(socket=path)
-    if _CLUSTER.search(parts.scheme) or "," in parts.netloc.rpartition("@")[2]:
-        raise AddressError(CLUSTER_UNSUPPORTED)
+    if parts.scheme in ("redis", "rediss") and "," in parts.netloc.rpartition("@")[2]:
+        raise AddressError(SINGLE_SERVER)
     if parts.scheme not in ("redis", "rediss"):
         raise AddressError(f"must begin with {', '.join(SCHEMES)}")
     try:

@@ -6,17 +6,15 @@ by HELLO and not by ROLE, which is among the dangerous commands: HELLO needs no 
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from reveal_contract.redis_address import RedisAddress, explained
-from reveal_contract.runtime.backoff import uniform
+from reveal_contract.redis_address import RedisAddress
+from reveal_contract.redis_search import Ask, NoAnswerError, ServerRotation
 
 ROLE_COMMAND = ("HELLO",)
+HUNG_SECONDS = 0.1  # to greet a server; after a longer time the Sentinels are asked again
 _PRIMARY = b"master"
-
-Ask = Callable[[RedisAddress, tuple[str, ...], float], Any]
 
 
 class NoPrimaryError(OSError):
@@ -31,11 +29,7 @@ def is_primary(hello: Sequence[Any]) -> bool:
 class PrimarySearch:
     """Asks the Sentinels of an address in turn; threads may share it.
 
-    ``ask(sentinel, command, timeout)`` sends a command to one Sentinel and returns its reply;
-    ``timeout`` is in seconds, for each wait.  ``errors`` is what it raises.
-
-    Each search begins with the next Sentinel: one that is away or outdated costs one attempt, and
-    the collectors of a cluster, which all lose the primary together, do not ask the same one.
+    ``errors`` is what ``ask`` raises.
     """
 
     def __init__(
@@ -47,34 +41,37 @@ class PrimarySearch:
         self._address = address
         self._sentinels = address.of_sentinels()
         self._ask = ask
-        self._errors: tuple[type[Exception], ...] = (*errors, ValueError)
-        self._next = int(uniform() * len(self._sentinels))
+        self._rotation = ServerRotation(errors)
 
     def find(self, seconds: float) -> RedisAddress:
         """Return the primary that the first Sentinel names that responds.
 
-        Takes about ``seconds`` at most, of which each Sentinel has its share.  Raises
-        ``NoPrimaryError``.
+        Takes about ``seconds`` at most.  Raises ``NoPrimaryError``.
         """
-        ends, reasons = time.monotonic() + seconds, []
-        count = len(self._sentinels)
-        for left in range(count, 0, -1):
-            sentinel = self._sentinels[self._next % count]
-            self._next += 1
-            share = max(0.0, ends - time.monotonic()) / left
-            try:
-                return self._address.with_server(*self._primary(sentinel, share))
-            except self._errors as error:
-                reason = explained(str(error) or type(error).__name__, sentinel.password)
-                reasons.append(f"{_name(sentinel)}: {reason}")
-        raise NoPrimaryError(
-            f"no Sentinel names a primary of {self.service}: {'; '.join(sorted(reasons))}"
-        )
+        try:
+            found = self._rotation.first_answer(self._sentinels, seconds, self._primary)
+        except NoAnswerError as error:
+            raise NoPrimaryError(
+                f"no Sentinel names a primary of {self.service}: {error}"
+            ) from None
+        return self._address.with_server(*found)
+
+    def is_current(
+        self, server: RedisAddress, hello: Sequence[Any], greeting_s: float, seconds: float
+    ) -> bool:
+        """Return whether a server is the primary, by its role and, if it hung, by the Sentinels.
+
+        One that took long for its greeting may have been replaced meanwhile, without knowing it.
+        """
+        if not is_primary(hello):
+            return False
+        if greeting_s <= HUNG_SECONDS:
+            return True
+        found = self.find(seconds)
+        return (found.host, found.port) == (server.host, server.port)
 
     def _primary(self, sentinel: RedisAddress, share: float) -> tuple[str, int]:
         """Ask one Sentinel; raise ``ValueError`` if the reply names no primary."""
-        if not share:
-            raise ValueError("there was no time left to ask it")
         command = ("SENTINEL", "GET-MASTER-ADDR-BY-NAME", self.service)
         reply = self._ask(sentinel, command, share / 2)  # to connect, and to receive the reply
         if reply is None:
@@ -85,8 +82,4 @@ class PrimarySearch:
 
 def not_primary(address: RedisAddress, service: str) -> str:
     """Return the sentence about a server that a Sentinel named and that is no primary."""
-    return f"{_name(address)} is not the primary of {service} now"
-
-
-def _name(address: RedisAddress) -> str:
-    return f"{address.host}:{address.port}"
+    return f"{address.name} is not the primary of {service} now"

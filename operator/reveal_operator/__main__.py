@@ -96,8 +96,8 @@ def _add_redis(flags: argparse.ArgumentParser) -> None:
     group = flags.add_argument_group("Redis of profiles that name none")
     group.add_argument(
         "--redis-url", metavar="URL",
-        help="redis://HOST:PORT/DATABASE or redis+sentinel://HOST:26379,HOST:26379/SERVICE, with"
-        " rediss for TLS, without credentials",
+        help="redis://HOST:PORT/DATABASE, redis+sentinel://HOST:26379,HOST:26379/SERVICE or"
+        " redis+cluster://HOST:6379,HOST:6379, with rediss for TLS, without credentials",
     )  # fmt: skip
     group.add_argument(
         "--redis-credentials-secret", metavar="NAME", help="Secret with user and password"

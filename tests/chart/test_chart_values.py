@@ -47,6 +47,7 @@ def test_schema_and_values_know_the_same_keys() -> None:
         (["--set", "redis.url=redis://me:secret@host:6379"], "put them into a Secret"),
         (["--set", "redis.url=host:6379"], "it must be redis://host:port/number"),
         (["--set", "redis.url=redis+sentinel://host:26379"], "or redis+sentinel://host:port"),
+        (["--set", "redis.url=redis+cluster://host:6379/1"], r"or redis+cluster://host:port"),
         (["--set", "redis.url=unix:///run/redis.sock"], "it must be redis://host:port/number"),
         (["--set", "redis.url=rediss://host?ssl_cert_reqs=none"], "without options"),
         (["--set", "redis.existingSecret=s"], "name the Redis these credentials are for"),

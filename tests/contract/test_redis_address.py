@@ -17,7 +17,7 @@ from reveal_contract.kube.names import (
     SENTINEL_USERNAME_VARIABLE,
 )
 from reveal_contract.redis_address import (
-    CLUSTER_UNSUPPORTED,
+    IS_OF_CLUSTER,
     AddressError,
     RedisAddress,
     Sentinels,
@@ -83,14 +83,20 @@ def test_an_url_has_address_and_credentials(url: str, address: RedisAddress) -> 
         ("redis://h:99999", "port"),
         ("redis://h?nope=1", "no such option: nope"),
         ("rediss://h?ssl_cert_reqs=maybe", "ssl_cert_reqs"),
-        ("redis-cluster://h", "Cluster is not supported"),
-        ("redis://u:sec@a:1,b:2/0", "Cluster is not supported"),
+        ("redis-cluster://h", r"must begin with .*redis\+cluster://"),
+        ("redis://u:sec@a:1,b:2/0", r"one Redis; for several servers .*redis\+cluster://"),
+        ("redis+cluster://", "needs the hosts of servers of the Redis Cluster"),
+        ("redis+cluster://a,,b", "needs the hosts of servers of the Redis Cluster"),
+        ("redis+cluster://a:0", "with numbers as ports"),
+        ("redis+cluster://u:sec#ret@a", "escape special characters"),
+        ("redis+cluster://a,b/1", "only the database 0"),
+        ("redis+cluster://a,b/x", "the database must be a number"),
         ("redis-sentinel://h/m", r"must begin with .*redis\+sentinel://"),
         ("redis+sentinel://", "needs the hosts of Sentinels"),
         ("redis+sentinel:///m", "needs the hosts of Sentinels"),
         ("redis+sentinel://a,,b/m", "needs the hosts of Sentinels"),
-        ("redis+sentinel://a:0/m", "needs the hosts of Sentinels, with numbers as ports"),
-        ("redis+sentinel://a:65536/m", "needs the hosts of Sentinels, with numbers as ports"),
+        ("redis+sentinel://a:0/m", "needs the hosts of Sentinels, .* with numbers as ports"),
+        ("redis+sentinel://a:65536/m", "needs the hosts of Sentinels, .* with numbers as ports"),
         ("redis+sentinel://::1/m", "needs the hosts of Sentinels"),
         ("redis+sentinel://u:sec#ret@h/m", "escape special characters"),
         ("redis+sentinel://u:1/sec@h/m", "needs the name of the service"),
@@ -111,6 +117,7 @@ def test_an_invalid_url_is_refused_without_showing_its_password(url: str, messag
         assert settings.problems() == [f"redisUrl: {refused.value}"]
 
 
+PORTS = st.none() | st.integers(1, 65_535)
 WORDS = st.text("abc@:/#?%& é", min_size=1, max_size=8)
 
 
@@ -135,7 +142,7 @@ HOSTS = st.one_of(
 
 
 @given(
-    st.lists(st.tuples(HOSTS, st.none() | st.integers(1, 65_535)), min_size=1, max_size=5),
+    st.lists(st.tuples(HOSTS, PORTS), min_size=1, max_size=5),
     st.from_regex(r"[A-Za-z0-9._-]{1,20}", fullmatch=True),
     st.none() | st.integers(0, 99),
     st.tuples(WORDS, WORDS, WORDS, WORDS),
@@ -171,10 +178,30 @@ def test_an_url_of_sentinels_has_all_its_parts(
     assert found.with_server("p", 1) == RedisAddress("p", 1, "", *secrets[:2], database or 0, tls)
 
 
+@given(st.lists(st.tuples(HOSTS, PORTS), min_size=1, max_size=5), WORDS, WORDS, st.booleans())
+@examples(100)
+def test_an_url_of_a_cluster_has_all_its_parts(
+    hosts: list[tuple[str, int | None]], user: str, password: str, tls: bool
+) -> None:
+    servers = [
+        (f"[{host}]" if ":" in host else host) + (f":{port}" if port else "")
+        for host, port in hosts
+    ]
+    login = f"{quote(user, safe='')}:{quote(password, safe='')}"
+    url = f"redis{'s' * tls}+cluster://{login}@{','.join(servers)}/0"
+    found = parse_url(url)
+    assert found.seeds == tuple((host, port or 6379) for host, port in hosts)
+    assert (found.username, found.password, found.tls) == (user, password, tls)
+    assert is_tls(url) == tls
+    own = RedisAddress("p", 1, "", user, password, 0, tls, is_of_cluster=True)
+    assert found.with_server("p", 1) == own
+    assert found.of_seeds() == [own.with_server(*each) for each in found.seeds]
+
+
 @given(st.text("redis+sentinel:/@,?#[]%&=ab1.", max_size=40))
 @examples(300)
 def test_any_text_is_an_address_or_has_a_sentence(text: str) -> None:
-    for url in (text, f"redis+sentinel://{text}"):
+    for url in (text, f"redis+sentinel://{text}", f"redis+cluster://{text}"):
         try:
             parse_url(url)
         except AddressError as error:
@@ -183,7 +210,7 @@ def test_any_text_is_an_address_or_has_a_sentence(text: str) -> None:
 
 LOCATIONS = st.sampled_from((
     "redis://h:1/2", "rediss://[::1]?ssl_cert_reqs=none", "unix:///run/r.sock", "redis://",
-    "redis+sentinel://a,b/m", "rediss+sentinel://[::1]:1/m/2?ssl_cert_reqs=none",
+    "redis+cluster://a,b:1", "redis+sentinel://a,b/m", "rediss+sentinel://[::1]:1/m/2?ssl_cert_reqs=none",
 ))  # fmt: skip
 
 
@@ -237,9 +264,9 @@ def test_a_printed_address_has_no_password() -> None:
 
 
 def test_an_error_reply_is_explained_and_repeats_no_password() -> None:
-    assert (
-        explained("ERR unknown command 'AUTH' 'p4ss'", "p4ss") == "ERR unknown command 'AUTH' '***'"
-    )
-    assert explained("NOPERM this user") == "NOPERM this user"
+    reply, server = "ERR unknown command 'AUTH' 'p4ss'", RedisAddress(password="p4ss")
+    assert explained(reply, server) == "ERR unknown command 'AUTH' '***'"
+    assert explained("NOPERM this user", RedisAddress()) == "NOPERM this user"
     for reply in ("MOVED 3999 10.0.0.1:6381", "CLUSTERDOWN Hash slot not served"):
-        assert explained(reply).startswith(CLUSTER_UNSUPPORTED)
+        assert explained(reply, RedisAddress()).startswith(IS_OF_CLUSTER)
+        assert explained(reply, RedisAddress(is_of_cluster=True)) == reply

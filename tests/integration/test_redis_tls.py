@@ -13,7 +13,7 @@ import redis
 from reveal_contract import names
 from reveal_contract.kube.names import REDIS_PASSWORD_VARIABLE, REDIS_USERNAME_VARIABLE
 from reveal_contract.names import REDIS_VARIABLE
-from reveal_contract.redis_address import CLUSTER_UNSUPPORTED
+from reveal_contract.redis_address import IS_OF_CLUSTER
 from support.certificates import Certificate, on_loopback
 from support.component_processes import free_port, running
 from support.polling import wait_until
@@ -141,4 +141,4 @@ def test_a_cluster_node_is_refused_with_a_clear_message(
     redis_launcher(*flags, needs="cluster-port")
     environment = {REDIS_VARIABLE: f"redis://127.0.0.1:{port}"}
     with running(module, tmp_path, *FLAGS[module], environment=environment) as process:
-        wait_until(lambda: process.has_logged(CLUSTER_UNSUPPORTED), "the sentence")
+        wait_until(lambda: process.has_logged(IS_OF_CLUSTER), "the sentence")

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 Object = dict[str, Any]
 REDIS = "redis://redis.example.com:6379/0"
 TLS = "rediss://redis.example.com:6380/0"
+CLUSTER = "rediss+cluster://a.example.com:6379,b.example.com,[fd00::1]:6380"
 SENTINELS = "rediss+sentinel://a.example.com:26379,b.example.com,[fd00::1]:26380/jobs/1"
 
 
@@ -59,6 +60,7 @@ GOOD: dict[str, Object] = {
     "an address in brackets": {"redis": {"url": "redis://[fd00::1]:6379"}},
     "a host alone": {"redis": {"url": "redis://redis"}},
     "sentinels": {"redis": {"url": SENTINELS, "tls": {"caSecretRef": CERTIFICATE}}},
+    "cluster": {"redis": {"url": CLUSTER, "tls": {"caSecretRef": CERTIFICATE}}},
     "any certificate": {"redis": {"url": TLS, "tls": {"insecureSkipVerify": True}}},
     "labels with and without a prefix": {
         "nodeSelector": {"kubernetes.io/os": "linux", "pool": "", "a.b/C_d.e-f": "1"}
@@ -170,6 +172,14 @@ BAD: tuple[Bad, ...] = (
     Bad(
         "url of the web", redis("https://redis.example.com"), "spec.redis.url",
         "must begin with redis://, or with redis+sentinel://",
+    ),
+    Bad(
+        "cluster with a database", redis("redis+cluster://a:6379,b:6379/1"), "spec.redis.url",
+        "which has no other database than 0",
+    ),
+    Bad(
+        "cluster without hosts", redis("redis+cluster:///0"), "spec.redis.url",
+        "must be the hosts of servers of a Redis Cluster",
     ),
     Bad(
         "password in the url", redis("redis://:secret@redis:6379"), "spec.redis.url",

@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from reveal_analyzer.derive import stalls, tcp_losses
+from reveal_analyzer.derive import stalls, tcp_losses, throttled_time
 from reveal_analyzer.derive.ratios import Ratio, find_ratios
 from reveal_analyzer.kernels.derive import Folds, Recipe
 from reveal_analyzer.kernels.formulas import Opcode, Program
@@ -86,6 +86,12 @@ class ColumnPlan:
     gauge: NDArray[np.bool_]
     ratios: tuple[Ratio, ...]
     loss_counters: tcp_losses.LossCounters | None
+    throttled: throttled_time.ThrottledChannels | None
+
+    @cached_property
+    def throttled_column(self) -> int:
+        """Return the index of the column with the throttled time of all subjects."""
+        return self.by_metric[throttled_time.TIME][0]
 
     @property
     def scale(self) -> NDArray[np.float64]:
@@ -177,6 +183,7 @@ def column_plan(
         ),
         gauge=np.array([channel.kind is not Kind.COUNTER for channel in channels], bool),
         loss_counters=counters,
+        throttled=throttled_time.throttled_channels(channels, kept),
     )
 
 

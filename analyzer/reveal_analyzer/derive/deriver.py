@@ -16,6 +16,7 @@ from reveal_analyzer.derive.columns import (
 )
 from reveal_analyzer.derive.stalls import StallCounter
 from reveal_analyzer.derive.tcp_losses import LossWatch
+from reveal_analyzer.derive.throttled_time import add_lost_time
 from reveal_analyzer.kernels import backend
 from reveal_analyzer.kernels.derive import Ticks
 from reveal_contract.channels import Channel, ChannelTable
@@ -60,6 +61,8 @@ class Deriver:
         ticks = Ticks(message.fast, message.fast_missing, message.slow, message.slow_missing)
         durations, previous = self._divisors(message, plan), self._previous(plan)
         seconds, values = backend.current().derive_second(ticks, durations, previous, plan.recipe)
+        if plan.throttled is not None:
+            values[plan.throttled_column] += add_lost_time(seconds, plan.throttled)
         rest: list[float] = [self._stalls.push(plan.channels, seconds)]
         if plan.loss_counters is not None:
             rest += self._losses.push(message, plan.loss_counters)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import redis
 
-from reveal_analyzer.stream.leases import RELEASE, RENEW, granted
+from reveal_analyzer.stream.leases import RELEASE, RENEW, granted, is_no_lease
 from reveal_contract.names import fleet_key
 
 
@@ -44,11 +44,11 @@ class Leader:
         if now >= self._next:
             self._next = now + self._timing.renewal
             if self._extend() or self._acquire():
-                self._ends = (
-                    now + self._timing.lease
-                )  # counted from before the request: never too long
+                # counted from before the request: never too long
+                self._ends = now + self._timing.lease
             else:
                 self._ends = 0.0
+                self._limit()
         return self.leads
 
     def release(self) -> None:
@@ -56,16 +56,21 @@ class Leader:
         self._client.eval(RELEASE, 1, self._key, self._owner)
         self._ends = 0.0
 
+    def _limit(self) -> None:
+        """Let a key end that is no lease; an analyzer that renews one keeps it."""
+        if is_no_lease(self._client.pttl(self._key), self._milliseconds):
+            self._client.pexpire(self._key, self._milliseconds)
+
+    @property
+    def _milliseconds(self) -> int:
+        return int(self._timing.lease * 1000)
+
     def _extend(self) -> bool:
         return granted(
-            lambda: self._client.eval(
-                RENEW, 1, self._key, self._owner, int(self._timing.lease * 1000)
-            )
+            lambda: self._client.eval(RENEW, 1, self._key, self._owner, self._milliseconds)
         )
 
     def _acquire(self) -> bool:
         return granted(
-            lambda: self._client.set(
-                self._key, self._owner, nx=True, px=int(self._timing.lease * 1000)
-            )
+            lambda: self._client.set(self._key, self._owner, nx=True, px=self._milliseconds)
         )

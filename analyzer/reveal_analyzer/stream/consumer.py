@@ -9,12 +9,14 @@ consumer reads its pending entries before new ones.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import redis
 
+from reveal_analyzer.stream.tolerant_client import is_of_wrong_type
 from reveal_contract import wire
 from reveal_contract.names import FIELD_DATA, GROUP, KEPT_SECONDS, SHARDS, samples_key
 
@@ -26,6 +28,7 @@ LOOK_BACK_SECONDS = 3.0
 LEAST = 64  # entries of each stream in any case: those of 1 s, with 4,000 nodes on 64 streams
 NOTHING_SAVED: Mapping[str, bytes] = MappingProxyType({})
 _DATA = FIELD_DATA.encode()
+_RETRY_SECONDS = 10.0
 
 # All pending entries of the group become the caller's; the consumers that had them are deleted.
 # Only the lease holder reads, so nobody else works on them.  JUSTID keeps the delivery counts.
@@ -84,6 +87,7 @@ class StreamConsumer:
         self._keys = [samples_key(profile, shard) for shard in range(SHARDS)]
         self._shards = {key.encode(): shard for shard, key in enumerate(self._keys)}
         self._foreign: set[int] = set()  # shards whose key holds something other than a stream
+        self._retry_s = 0.0  # when they are tried again: somebody may have deleted the key
         self._separately = False  # the server, or a proxy before it, takes one key in a command
 
     def take_over(
@@ -147,6 +151,8 @@ class StreamConsumer:
 
     def fresh(self, shards: Iterable[int]) -> list[StreamEntry]:
         """Return what nobody in the group has read yet, about ``BATCH`` entries at most."""
+        if self._foreign and time.monotonic() >= self._retry_s:
+            self._foreign.clear()
         return self._read(dict.fromkeys(shards, b">"))
 
     def first_ms(self, shards: Iterable[int]) -> dict[int, int]:
@@ -231,10 +237,10 @@ class StreamConsumer:
         """Return whether this shard cannot be read; an error that concerns all is raised."""
         if not isinstance(reply, Exception):
             return False
-        if not str(reply).startswith("WRONGTYPE"):
+        if not is_of_wrong_type(reply):
             raise reply
-        log.error("%s is not a stream, its shard is not read: delete the key", self._keys[shard])
         self._foreign.add(shard)
+        self._retry_s = time.monotonic() + _RETRY_SECONDS
         return True
 
     def _last_delivered(self, shard: int) -> bytes:

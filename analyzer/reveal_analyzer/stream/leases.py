@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 import redis
 
+from reveal_analyzer.stream.tolerant_client import is_of_wrong_type
 from reveal_contract.names import SHARDS, analyzers_key, owner_key
 
 # compare and renew, compare and delete: a plain PEXPIRE or DEL could hit another's lease
@@ -36,7 +37,6 @@ redis.call('PEXPIRE', KEYS[1], ARGV[2])
 return redis.call('ZRANGE', KEYS[1], 0, -1)
 """
 
-_WRONG_TYPE = "WRONGTYPE"
 _ABSENT, _ENDLESS = -2, -1  # replies of PTTL
 _LONGEST_LEASES = 10  # times the own lease: analyzers of another version may have longer ones
 
@@ -126,7 +126,7 @@ class Leases:
                 REGISTER, 1, analyzers_key(self._profile), self._owner, self._milliseconds
             )
         except redis.ResponseError as error:
-            if not _is_full(error):
+            if not _grants_nothing(error):
                 raise
             return self.members  # a full Redis still renews existing leases
         return tuple(name.decode() for name in names)
@@ -157,7 +157,7 @@ class Leases:
             lambda pipe, shard: pipe.pttl(owner_key(self._profile, shard)), others
         )
         known = dict(zip(others, left_ms, strict=True))
-        self._limit([shard for shard, left in known.items() if self._is_no_lease(left)])
+        self._limit([each for each, left in known.items() if is_no_lease(left, self._milliseconds)])
         free = {shard for shard, left in known.items() if left == _ABSENT}
         self._free_since = {shard: self._free_since.get(shard, now) for shard in free}
         return [
@@ -165,11 +165,6 @@ class Leases:
             for shard, since in self._free_since.items()
             if now - since >= self._rank(shard) * self._timing.patience
         ]
-
-    def _is_no_lease(self, left_ms: object) -> bool:
-        """Return whether a key does not end as a lease does: no analyzer holds the shard by it."""
-        most_ms = _LONGEST_LEASES * self._milliseconds
-        return left_ms == _ENDLESS or (isinstance(left_ms, int) and left_ms > most_ms)
 
     def _limit(self, shards: Sequence[int]) -> None:
         """Let keys end that are no leases; an analyzer that renews one keeps it."""
@@ -232,26 +227,42 @@ class Leases:
         return int(self._timing.lease * 1000)
 
 
+def is_no_lease(left_ms: object, lease_ms: int) -> bool:
+    """Return whether a key does not end as a lease does: no analyzer holds anything by it.
+
+    ``left_ms`` is the reply of PTTL, ``lease_ms`` how long the own leases last.
+    """
+    most_ms = _LONGEST_LEASES * lease_ms
+    return left_ms == _ENDLESS or (isinstance(left_ms, int) and left_ms > most_ms)
+
+
 def _granted(shards: Sequence[int], answers: Sequence[object]) -> set[int]:
     return {shard for shard, answer in zip(shards, answers, strict=True) if answer}
 
 
 def granted(ask: Callable[[], object]) -> bool:
-    """Return whether a lease was granted; a full Redis grants none, other errors are raised."""
+    """Return whether a lease was granted.
+
+    A full Redis grants none, and neither does a key of another type; other errors are raised.
+    """
     try:
         return bool(ask())
     except redis.ResponseError as error:
-        if not _is_full(error):
+        if not _grants_nothing(error):
             raise
         return False
 
 
 def _granted_or_raised(answer: object) -> object:
     if isinstance(answer, Exception):
-        if _is_full(answer) or _WRONG_TYPE in str(answer):
+        if _grants_nothing(answer):
             return None
         raise answer
     return answer
+
+
+def _grants_nothing(error: Exception) -> bool:
+    return _is_full(error) or is_of_wrong_type(error)
 
 
 def _is_full(error: Exception) -> bool:

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 import redis
 
 from reveal_contract.redis_address import RedisAddress
+from reveal_contract.redis_search import Ask
 from reveal_contract.redis_sentinel import (
     ROLE_COMMAND,
-    Ask,
     NoPrimaryError,
     PrimarySearch,
-    is_primary,
     not_primary,
 )
 
@@ -79,11 +78,20 @@ class SentinelConnection(TcpConnection):
         connected: socket.socket = super()._connect()  # type: ignore[no-untyped-call]
         return connected
 
-    def check_role(self) -> None:
-        """Raise ``redis.ConnectionError`` if the server is no primary: a Sentinel was outdated."""
+    def check_role(self, began: float) -> None:
+        """Raise ``redis.ConnectionError`` if the server is no primary, or hung and was replaced.
+
+        ``began`` is when its greeting began, on the monotonic clock.
+        """
         self.send_command(*ROLE_COMMAND)  # type: ignore[no-untyped-call]
-        if not is_primary(self.read_response()):
-            address = RedisAddress(self.host, int(self.port))
+        hello = self.read_response()
+        address = RedisAddress(self.host, int(self.port))
+        greeting_s = time.monotonic() - began
+        try:
+            is_current = self._primaries.is_current(address, hello, greeting_s, SEARCH_SECONDS)
+        except NoPrimaryError as error:
+            raise redis.ConnectionError(str(error)) from None
+        if not is_current:
             raise redis.ConnectionError(not_primary(address, self._primaries.service))
 
 
@@ -98,8 +106,9 @@ def through_sentinels(address: RedisAddress, ask: Ask) -> dict[str, Any]:
 
 
 def _introduce(connection: SentinelConnection) -> None:
+    began = time.monotonic()
     connection.on_connect()  # type: ignore[no-untyped-call]
-    connection.check_role()
+    connection.check_role(began)
 
 
 def _is_of_no_primary(error: redis.RedisError) -> bool:

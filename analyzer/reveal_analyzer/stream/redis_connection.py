@@ -16,14 +16,16 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from reveal_analyzer.stream.cluster_client import ClusterClient
 from reveal_analyzer.stream.primary_connection import (
     CONNECT_SECONDS,
     TcpConnection,
     TlsConnection,
     through_sentinels,
 )
+from reveal_analyzer.stream.tolerant_client import TolerantClient
 from reveal_contract.redis_address import (
-    CLUSTER_UNSUPPORTED,
+    IS_OF_CLUSTER,
     TLS_FILES,
     RedisAddress,
     explained,
@@ -46,17 +48,27 @@ _OF_CLUSTER = (
 )
 
 
-def connect(url: str) -> redis.Redis:
+def connect(url: str) -> TolerantClient:
     """Return a client that neither retries by itself nor decodes; nothing is sent yet.
 
-    With Sentinels, each of its connections first asks them for the primary.
+    With Sentinels, each of its connections first asks them for the primary.  In a Redis Cluster,
+    each command goes to the server that has its key.
 
     RESP2 is pinned because redis-py shapes stream replies differently for RESP3, and its own
     retries are off because a repeated XREADGROUP would skip what the lost reply held.  Raises
     ``AddressError``.
     """
     address = parse_url(url)
-    return redis.Redis.from_pool(redis.ConnectionPool(**_location(address), **_options(address)))
+    if address.is_of_cluster:
+        return ClusterClient(address, _client, _ask)
+    return _client(address)
+
+
+def _client(address: RedisAddress) -> TolerantClient:
+    pool = redis.ConnectionPool(**_location(address), **_options(address))
+    client = TolerantClient(connection_pool=pool)
+    client.auto_close_connection_pool = True
+    return client
 
 
 def _options(address: RedisAddress) -> dict[str, Any]:
@@ -97,10 +109,10 @@ def _tls(address: RedisAddress) -> dict[str, Any]:
     }
 
 
-def _ask(sentinel: RedisAddress, command: tuple[str, ...], timeout: float) -> Any:
-    """Send a command to one Sentinel; ``timeout`` is in seconds, for each wait."""
+def _ask(server: RedisAddress, command: tuple[str, ...], timeout: float) -> Any:
+    """Send a command to one server; ``timeout`` is in seconds, for each wait."""
     times = {"socket_timeout": timeout, "socket_connect_timeout": timeout}
-    pool = redis.ConnectionPool(**_location(sentinel), **(_options(sentinel) | times))
+    pool = redis.ConnectionPool(**_location(server), **(_options(server) | times))
     with redis.Redis.from_pool(pool) as client:
         return client.execute_command(*command)
 
@@ -112,7 +124,7 @@ class RedisConnection:
     it is disconnected, ``outages`` counts how often it became so.
     """
 
-    def __init__(self, client: redis.Redis) -> None:
+    def __init__(self, client: TolerantClient) -> None:
         self.client = client
         self.connected = False
         self.since = time.time()
@@ -135,7 +147,7 @@ class RedisConnection:
     def failed(self, error: Exception) -> None:
         """Note a failure; the next attempt is due after a pause that doubles up to 5 s."""
         self._retry_s = time.monotonic() + self._backoff.next()
-        self.client.connection_pool.disconnect()  # a late reply may still arrive on it
+        self._disconnect()  # a late reply may still arrive on a connection
         reason = f"{type(error).__name__}: {self._sentence(error)}"
         if self.connected or self._backoff.failures == 1:
             log.warning("Redis is unavailable, will retry: %s", reason)
@@ -144,11 +156,18 @@ class RedisConnection:
             self.since = time.time()
         self.connected, self.reason = False, reason
 
+    def _disconnect(self) -> None:
+        if isinstance(self.client, ClusterClient):
+            self.client.disconnect()
+        else:
+            self.client.connection_pool.disconnect()
+
     def _sentence(self, error: Exception) -> str:
-        if isinstance(error, _OF_CLUSTER):
-            return CLUSTER_UNSUPPORTED
+        if isinstance(error, _OF_CLUSTER) and not isinstance(self.client, ClusterClient):
+            return IS_OF_CLUSTER
         given = self.client.connection_pool.connection_kwargs
-        return _unreadable(given) or explained(str(error), given.get("password") or "")
+        password = str(given.get("password") or "")
+        return _unreadable(given) or explained(str(error), RedisAddress(password=password))
 
 
 def _unreadable(given: Mapping[str, Any]) -> str:

@@ -35,8 +35,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument(
         "--redis", metavar="URL", default="",
-        help="use this Redis instead of a private one: redis://host:6379/0, unix:///path, or"
-        " redis+sentinel://host:26379,host:26379/service",
+        help="use this Redis instead of a private one: redis://host:6379/0, unix:///path,"
+        " redis+sentinel://host:26379,host:26379/service or redis+cluster://host:6379,host:6379",
     )  # fmt: skip
     parser.add_argument(
         "--profile", metavar="NAME",

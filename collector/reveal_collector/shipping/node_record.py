@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from reveal_collector.shipping.resp import Command, RedisConnection, RedisError
+from reveal_collector.shipping.redis_cluster import Connection
+from reveal_collector.shipping.resp import Command, RedisError
 from reveal_collector.shipping.sinks import StatusProvider
 from reveal_contract.channels import ChannelTable
 from reveal_contract.names import (
@@ -37,7 +38,7 @@ _OWN_FIELDS = (SUBJECTS, CPU_SHARES)  # parts of the status with a field of thei
 class NodeRecord:
     """The keys of one node; methods raise ``RedisError`` and ``OSError``."""
 
-    def __init__(self, connection: RedisConnection, settings: CollectorSettings) -> None:
+    def __init__(self, connection: Connection, settings: CollectorSettings) -> None:
         self._connection, self._profile = connection, settings.profile
         self._node = settings.node
         self._key = node_key(settings.profile, settings.node)
@@ -75,7 +76,8 @@ class NodeRecord:
         """Write the status, and what changed; renew the time limits."""
         self._publish_fields(status)
         row = json.dumps({key: value for key, value in status.items() if key not in _OWN_FIELDS})
-        added, _, *renewed = self._write(STATUS, row, *self._renewals())
+        added, _ = self._write(STATUS, row)
+        renewed = self._renewed()
         if facts is not None and facts is not self._facts:
             self._write(FACTS, facts)
             self._facts = facts
@@ -101,10 +103,10 @@ class NodeRecord:
                 self._write(field, text)
                 self._written[field] = text
 
-    def _write(self, field: str, value: str | bytes, *more: Command) -> list[Any]:
+    def _write(self, field: str, value: str | bytes) -> list[Any]:
         """Write a field; no end of this process leaves a key without a time limit (MULTI)."""
         return self._connection.transaction(
-            [("HSET", self._key, field, value), ("EXPIRE", self._key, KEPT_SECONDS), *more]
+            [("HSET", self._key, field, value), ("EXPIRE", self._key, KEPT_SECONDS)]
         )
 
     def _announce_whole(self, table: ChannelTable) -> None:
@@ -139,14 +141,17 @@ class NodeRecord:
             self._changed_s = time.monotonic()
         return bool(answers[-1])  # changes without their base are of no use
 
-    def _renewals(self) -> list[Command]:
-        """Return the commands that renew the table in use: its base, and its changes."""
+    def _renewed(self) -> list[Any]:
+        """Renew the table in use: its base, and its changes; 0 stands for one that is gone.
+
+        Tables are in another slot of a Redis Cluster than what else is known of the node.
+        """
         if self._whole is None or self._table is None:
             return []
         keys = [table_key(self._profile, self._whole.key)]
         if self._table.key != self._whole.key:
             keys.append(table_changes_key(self._profile, self._table.key, self._node))
-        return [self._renewal(key) for key in keys]
+        return self._connection.transaction([self._renewal(key) for key in keys])
 
     def _renewal(self, key: str) -> Command:
         return "EXPIRE", key, self._table_seconds

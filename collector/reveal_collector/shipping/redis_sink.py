@@ -10,7 +10,8 @@ from typing import Any
 
 from reveal_collector.kernel_interfaces.scheduling import prefer_real_time
 from reveal_collector.shipping.node_record import NodeRecord
-from reveal_collector.shipping.resp import Command, RedisConnection, RedisError
+from reveal_collector.shipping.redis_cluster import connection_to
+from reveal_collector.shipping.resp import Command, RedisError
 from reveal_collector.shipping.sinks import EncodedSlice, SinkHealth, StatusProvider
 from reveal_contract import names
 from reveal_contract.runtime.backoff import HALF_JITTER, Backoff
@@ -37,7 +38,7 @@ class RedisSink:
     def __init__(self, settings: CollectorSettings) -> None:
         self._settings = settings
         self._stream = names.samples_key(settings.profile, names.shard(settings.node))
-        self._connection = RedisConnection(settings.redis_url, SOCKET_TIMEOUT)
+        self._connection = connection_to(settings.redis_url, SOCKET_TIMEOUT)
         self._record = NodeRecord(self._connection, settings)
         self._buffer: deque[EncodedSlice] = deque()
         self._changed = threading.Condition()

@@ -3,7 +3,7 @@
 A full client needs more memory than all other parts of a collector: redis-py 8 takes 10 MB.  The
 protocol is https://redis.io/docs/latest/develop/reference/protocol-spec/.  The URLs are those of
 redis-py and redis-cli, as the analyzer takes the same ones.  With Sentinels, each connection first
-asks them for the primary.
+asks them for the primary.  ``redis_cluster`` has the connections to a Redis Cluster.
 """
 
 from __future__ import annotations
@@ -19,12 +19,8 @@ from hiredis import HiredisError, Reader, ReplyError, pack_command
 
 from reveal_collector.kernel_interfaces.memory_saving import READ_SIZE
 from reveal_contract.redis_address import RedisAddress, explained, parse_url
-from reveal_contract.redis_sentinel import (
-    ROLE_COMMAND,
-    PrimarySearch,
-    is_primary,
-    not_primary,
-)
+from reveal_contract.redis_cluster import Redirection, redirection
+from reveal_contract.redis_sentinel import ROLE_COMMAND, PrimarySearch, not_primary
 
 if TYPE_CHECKING:
     import ssl
@@ -35,12 +31,19 @@ _NAME = "reveal-collector"
 # A primary that hung and was replaced meanwhile still acknowledges what it is sent, until it is a
 # replica: a reply that took longer counts as none, and the new primary gets the same again.
 REPLACED_SECONDS = 1.0
-HUNG_SECONDS = 0.1  # to greet a server; after a longer time the Sentinels are asked again
 Command = tuple[str | bytes | int, ...]
 
 
 class RedisError(Exception):
     """Redis replied with an error, or the reply is invalid; the text is that of the reply."""
+
+
+class RedirectedError(RedisError):
+    """Another server of the Redis Cluster has the keys; nothing was written."""
+
+    def __init__(self, text: str, to: Redirection) -> None:
+        super().__init__(text)
+        self.to = to
 
 
 def handshake(address: RedisAddress) -> list[Command]:
@@ -59,8 +62,8 @@ class RedisConnection:
     """One connection, opened when it is first needed and reopened after an error.
 
     Calls raise ``RedisError`` for errors of Redis and ``OSError`` for errors of the network.
-    ``timeout`` is in seconds, for each wait on the socket and for the search of a primary.  With
-    Sentinels no wait on the socket is longer than ``REPLACED_SECONDS``.
+    ``timeout`` is in seconds, for each wait on the socket and for the search of a primary.  Where
+    servers replace each other, no wait on the socket is longer than ``REPLACED_SECONDS``.
     """
 
     def __init__(self, address: str | RedisAddress, timeout: float) -> None:
@@ -68,7 +71,8 @@ class RedisConnection:
         self._primaries: PrimarySearch | None = None
         self._timeout = self._search_s = timeout
         if self._address.sentinels is not None:
-            self._primaries = PrimarySearch(self._address, _ask, (RedisError, OSError))
+            self._primaries = PrimarySearch(self._address, ask, (RedisError, OSError))
+        if self._primaries is not None or self._address.is_of_cluster:
             self._timeout = min(timeout, REPLACED_SECONDS)
         self._socket: socket.socket | None = None
         self._reader = Reader()
@@ -89,7 +93,14 @@ class RedisConnection:
 
     def transaction(self, commands: Sequence[Command]) -> list[Any]:
         """Run all commands or none (MULTI, EXEC)."""
-        answers: list[Any] = self.pipeline([("MULTI",), *commands, ("EXEC",)])[-1]
+        return self._all_or_none([], commands)
+
+    def redirected(self, commands: Sequence[Command]) -> list[Any]:
+        """Run all commands or none on the server to which a slot is about to move."""
+        return self._all_or_none([("ASKING",)], commands)
+
+    def _all_or_none(self, before: Sequence[Command], commands: Sequence[Command]) -> list[Any]:
+        answers: list[Any] = self.pipeline([*before, ("MULTI",), *commands, ("EXEC",)])[-1]
         return self._without_errors(answers)
 
     def close(self) -> None:
@@ -118,7 +129,9 @@ class RedisConnection:
     def _without_errors(self, answers: list[Any]) -> list[Any]:
         for answer in answers:
             if isinstance(answer, ReplyError):
-                raise RedisError(explained(str(answer), self._address.password))
+                text = explained(str(answer), self._address)
+                to = redirection(str(answer)) if self._address.is_of_cluster else None
+                raise RedirectedError(text, to) if to else RedisError(text)
         return answers
 
     def _connect(self) -> None:
@@ -137,16 +150,15 @@ class RedisConnection:
             log.debug("the connection has no name: %s", error)
 
     def _check_primary(self, primaries: PrimarySearch, address: RedisAddress, began: float) -> None:
-        """Raise ``RedisError`` if the server is no primary, or hung and may have been replaced."""
-        is_current = is_primary(self._exchange([ROLE_COMMAND])[0])
-        if is_current and time.monotonic() - began > HUNG_SECONDS:
-            is_current = primaries.find(self._search_s) == address
-        if not is_current:
+        """Raise ``RedisError`` if the server is no primary, or hung and was replaced."""
+        hello = self._exchange([ROLE_COMMAND])[0]
+        if not primaries.is_current(address, hello, time.monotonic() - began, self._search_s):
             raise RedisError(not_primary(address, primaries.service))
 
 
-def _ask(sentinel: RedisAddress, command: Command, timeout: float) -> Any:
-    connection = RedisConnection(sentinel, timeout)
+def ask(server: RedisAddress, command: Command, timeout: float) -> Any:
+    """Send a command over a connection of its own; ``timeout`` is in seconds, for each wait."""
+    connection = RedisConnection(server, timeout)
     try:
         return connection.call(command)
     finally:

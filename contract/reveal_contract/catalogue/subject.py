@@ -64,7 +64,7 @@ ROWS: tuple[Metric, ...] = (
              "CPU time of this subject."),
     _counter("cpu.subject.throttled_time", "ns", 2e7, "cpu.stat throttled_time, throttled_usec",
              "Time that runnable threads of this subject were throttled by its "
-             "CPU quota.", Harm.HIGHER),
+             "CPU quota. Analyzers add what the kernel loses of it, by the ledger.", Harm.HIGHER),
     _counter("cpu.subject.throttled_periods", "periods", 1, "cpu.stat nr_throttled",
              "Scheduling periods in which this subject was throttled by its CPU "
              "quota.", Harm.HIGHER),

@@ -157,7 +157,10 @@ def test_an_error_lists_every_bad_field() -> None:
         ({"redis": {"url": "redis://r?db=1"}}, "must not contain options"),
         ({"redis": {"url": "redis://r:x"}}, "port must be a number"),
         ({"redis": {"url": "redis://r/x"}}, "the database must be a number"),
-        ({"redis": {"url": "redis://a,b"}}, "those of Sentinels (redis+sentinel://"),
+        (
+            {"redis": {"url": "redis://a,b"}},
+            "for several servers give those of Sentinels (redis+sentinel://",
+        ),
         ({"redis": {"url": "redis+sentinel://a,b"}}, "needs the name of the service"),
         ({"redis": {"url": "redis://r", "tls": {}}}, "spec.redis.tls: has no effect"),
         ({"redis": {"url": "rediss://r", "tls": {"caSecretRef": {}}}}, "caSecretRef.name: is req"),
