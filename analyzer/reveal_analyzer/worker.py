@@ -73,7 +73,9 @@ class Worker:
     ) -> None:
         self._evidence: EvidenceRecorder | NoEvidence = NoEvidence()
         self._history: HistoryKeeper | None = None
-        self._degradations: list[Callable[[], Iterable[Degradation]]] = [reader.degradations]
+        self._degradations: list[Callable[[], Iterable[Degradation]]] = [
+            reader.connection.degradations
+        ]
         self._fleet, self._observe = fleet, observe
         self._last_snapshot: tuple[float, frozenset[int]] = (0.0, frozenset())
         self._reader, self._analysis = reader, analysis

@@ -80,8 +80,9 @@ class ClusterMap:
         raise NoClusterError(f"no server of the Redis Cluster has slot {slot}")
 
     def primaries(self) -> list[RedisAddress]:
-        """Return all primaries with slots, asked again; raises ``NoClusterError``."""
-        self._ranges, self._moved = self._search(), {}
+        """Return all primaries with slots; raises ``NoClusterError``."""
+        if self._moved or not self._ranges:
+            self._ranges, self._moved = self._search(), {}
         return list(dict.fromkeys(server for _, server in self._ranges))
 
     def redirected(self, server: RedisAddress, to: Redirection) -> RedisAddress:

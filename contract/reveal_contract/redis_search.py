@@ -28,7 +28,8 @@ class ServerRotation:
     """
 
     def __init__(self, errors: tuple[type[Exception], ...]) -> None:
-        self._errors: tuple[type[Exception], ...] = (*errors, ValueError)
+        # an answer of another shape is none either
+        self._errors: tuple[type[Exception], ...] = (*errors, ValueError, TypeError)
         self._start = uniform()
         self._searches = 0
 

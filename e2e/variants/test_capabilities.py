@@ -60,7 +60,8 @@ def test_capabilities_lose_exactly_the_documented_sources(
     sys.stdout.writelines(rows)
     assert now.sources == privileged.sources - _promised()
     for source in now.sources:
-        assert now.metrics[source] == privileged.metrics[source], source
+        # columns of subjects come when one of them first has such a thing, as reads of a disk
+        assert now.metrics[source] >= privileged.metrics[source], source
     assert _lasting(now) == _lasting(privileged)
 
 

@@ -67,6 +67,16 @@ def test_a_slot_has_the_server_that_the_cluster_names() -> None:
     assert servers.map.server(8192) == own("10.0.0.2", 2)
     assert len(servers.asked) == 1
     assert servers.map.primaries() == [own("10.0.0.1", 1), own("10.0.0.2", 2)]
+    assert len(servers.asked) == 1
+
+
+def test_primaries_are_asked_for_again_when_a_slot_has_moved() -> None:
+    servers = Servers(a=HALVES, b=HALVES)
+    first = servers.map.server(5)
+    everything = [[0, SLOTS - 1, [b"10.0.0.3", 3]]]
+    servers.replies = dict.fromkeys(("a", "b", "10.0.0.1", "10.0.0.2"), everything)
+    servers.map.redirected(first, Redirection(False, 5, "10.0.0.3", 3))
+    assert servers.map.primaries() == [own("10.0.0.3", 3)]
 
 
 def test_after_an_outage_the_servers_are_asked_that_are_known_and_those_of_the_address() -> None:
@@ -105,6 +115,9 @@ def test_no_server_for_a_slot_is_a_sentence_without_the_password() -> None:
     empty = Servers(a=[], b=[])
     with pytest.raises(NoClusterError, match="a:6379: it knows no server of a slot"):
         empty.map.server(0)
+    odd = Servers(a=7, b=[[1]])
+    with pytest.raises(NoClusterError, match="no server of the Redis Cluster answers"):
+        odd.map.server(0)
     part = Servers(a=HALVES[:1], b=HALVES[:1])
     with pytest.raises(NoClusterError, match="no server of the Redis Cluster has slot 9000"):
         part.map.server(9000)

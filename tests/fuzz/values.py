@@ -44,7 +44,7 @@ from reveal_analyzer.stream.redis_connection import connect
 from reveal_analyzer.telemetry.node_records import node_shares, node_subjects
 from reveal_analyzer.telemetry.states import StateStore, TelemetryState
 from reveal_contract import names
-from reveal_contract.recording import RecordingError
+from reveal_contract.recording import MAGIC, RecordingError
 from reveal_contract.settings import AnalyzerSettings
 from support.redis_server import launcher
 from support.redis_streams import TABLE, Stream, message
@@ -53,6 +53,7 @@ COUNT = 100_000
 PROFILE, NODE = "default", "n"
 SHARD = names.shard(NODE)
 HEALTHY = next(f"m{index}" for index in range(99) if names.shard(f"m{index}") != SHARD)
+SAMPLES = MAGIC  # a recording without an entry
 _EVERY = 500  # values between two slices of the healthy node
 _TYPES = ("string", "hash", "list", "set", "zset", "stream")
 
@@ -116,12 +117,13 @@ class Parts:
         client, profile = self.client, PROFILE
         states, exchange = StateStore(client, profile, "one"), Exchange(client, profile)
         ranks, evidence = RankExchange(client, profile), RedisEvidence(client, profile, 600)
+        summaries, own = exchange.summaries, ranks.ranks
         history = RedisHistory(client, profile, 1)
         facts = FactsFeed(client, profile)
         node, fleet = names.node_key(profile, NODE), names.fleet_key
         states.put(TelemetryState(1, 0, (), (NODE,)))
         state = self.plain.hget(fleet(profile, "states"), "one")
-        evidence.put("cpu-1", evidence.encoded(b"samples" * 50), {"id": "cpu-1"})
+        evidence.put("cpu-1", evidence.encoded(SAMPLES), {"id": "cpu-1"})
 
         def saved() -> None:
             for name, data in self.reader.states.of_shard(SHARD).items():
@@ -151,15 +153,15 @@ class Parts:
             Target(node, b'{"node":"n","cpu":{"model":"m"}}', lambda: self._facts(facts),
                    names.FACTS),
             Target(fleet(profile, "states"), state or b"", states.get, "one"),
-            Target(fleet(profile), b"\x01" * 40, lambda: exchange.get(exchange.nodes()), NODE),
-            Target(fleet(profile, "cases"), b"[{}]", exchange.load_cases),
-            Target(fleet(profile, "groups"), b"[[]]", exchange.load_groups),
-            Target(fleet(profile, "ranks"), b"[[1]]", lambda: ranks.get(ranks.nodes()), NODE),
-            Target(fleet(profile, "rank-cases"), b"[{}]", ranks.load_cases),
+            Target(fleet(profile), b"\x01" * 40, lambda: summaries.get(summaries.nodes()), NODE),
+            Target(fleet(profile, "cases"), b"[{}]", exchange.cases.load),
+            Target(fleet(profile, "groups"), b"[[]]", exchange.groups.load),
+            Target(fleet(profile, "ranks"), b"[[1]]", lambda: own.get(own.nodes()), NODE),
+            Target(fleet(profile, "rank-cases"), b"[{}]", ranks.cases.load),
             Target(fleet(profile, "leader"), b"one", Leader(client, profile, "me").renew),
             Target(names.owner_key(profile, SHARD), b"one", self._leases),
             Target(names.analyzers_key(profile), b"one", self._leases, "zset"),
-            Target(names.evidence_key(profile, "cpu-1"), packed(b"samples" * 50), kept),
+            Target(names.evidence_key(profile, "cpu-1"), packed(SAMPLES), kept),
             Target(names.evidence_index_key(profile), b"cpu-1", kept, "zset"),
             Target(names.evidence_unfinished_key(profile), b'{"id":"cpu-1"}', kept, "cpu-1"),
             Target(names.history_key(profile, NODE, 1), b"\x28\xb5\x2f\xfd" * 9, last_hour),

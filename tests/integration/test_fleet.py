@@ -90,7 +90,7 @@ class Site:
     def _published_minutes(self) -> set[int]:
         if self._minute == 1:  # the first minute has not ended
             return {START // 60 - 1}
-        published = self.exchange.get(NODES)
+        published = self.exchange.summaries.get(NODES)
         return {published[name].minute if name in published else 0 for name in NODES}
 
     def _send(self, odd: dict[str, float]) -> None:
@@ -148,7 +148,7 @@ def test_equal_nodes_give_no_finding(site: Site) -> None:
     only = site.worker("only")
     site.minutes(5, only)
     assert site.rows() == []
-    summary = site.exchange.get(["n3"])["n3"]
+    summary = site.exchange.summaries.get(["n3"])["n3"]
     assert summary.kind.startswith("Xeon, 4 CPUs")
     assert summary.seconds == SECONDS
     assert 0 < site.stream.client.ttl(names.fleet_key("default")) <= KEPT_SECONDS

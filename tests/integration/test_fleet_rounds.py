@@ -106,7 +106,7 @@ def test_a_silent_node_keeps_its_case_until_it_expires(stream: Stream) -> None:
     updates = rounds.minutes(without(nodes, "n3"), 3, 30)
     assert [change for _, change in updates] == ["Resolved"]
     assert updates[0][0] > 10
-    assert "n3" not in rounds.exchange.nodes()
+    assert "n3" not in rounds.exchange.summaries.nodes()
 
 
 def test_a_node_with_a_wrong_clock_is_ignored(stream: Stream) -> None:

@@ -92,7 +92,7 @@ def test_rows_of_others_stop_nothing(
     assert opened.finding.delayed_job.ranks == 4
     assert caplog.text.count("the ranks of bad cannot be used") == 1
     stream.client.set(names.fleet_key("default", "rank-cases"), "damaged")
-    assert RankExchange(stream.client, "default").load_cases() == []
+    assert RankExchange(stream.client, "default").cases.load() == []
 
 
 def test_a_job_that_ended_is_resolved_while_no_node_has_ranks(

@@ -90,7 +90,8 @@ def test_the_other_nodes_are_analyzed_and_a_condition_names_the_key(
     worker = Worker(reader, analysis, sinks, metrics, fleet)
     wait_until(_turns(worker, lambda: OTHER in worker.nodes), "the other node is analyzed")
     used(client)
-    wait_until(_turns(worker, lambda: _is_named(reader.degradations, key)), "the key is named")
+    named = reader.connection.degradations
+    wait_until(_turns(worker, lambda: _is_named(named, key)), "the key is named")
     assert reader.connected
     assert reader.connection.outages == 0
     before = _slices(metrics)

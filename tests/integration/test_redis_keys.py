@@ -94,8 +94,8 @@ def test_every_key_that_an_analyzer_writes_has_an_end(stream: Stream) -> None:
     fleet = Fleet(stream.client, "default", "one")
     fleet.advance(time.monotonic())
     assert fleet.leads
-    Exchange(stream.client, "default").save_cases([])
-    Exchange(stream.client, "default").save_groups([])
+    Exchange(stream.client, "default").cases.save([])
+    Exchange(stream.client, "default").groups.save([])
     StateStore(stream.client, "default", "one").put(TelemetryState(1, 0))
     keys = set(stream.client.keys()) - set(tables)
     assert len(keys) > 2 * names.SHARDS

@@ -190,11 +190,12 @@ def test_a_key_of_a_wrong_type_affects_only_its_shard(
     stream: Stream, caplog: pytest.LogCaptureFixture
 ) -> None:
     other = next(f"m{i}" for i in range(99) if names.shard(f"m{i}") != names.shard("n"))
-    stream.client.set(names.samples_key("default", names.shard("n")), "text")
+    key = names.samples_key("default", names.shard("n"))
+    stream.client.set(key, "text")
     stream.send(message(other, 0))
     reader = stream.reader()
     assert node_sequences(read(reader, count(1))) == [(other, 0)]
-    assert "is not a stream" in caplog.text
+    assert f"{key} has another type" in caplog.text
 
 
 def test_a_backlog_of_many_batches_is_read_completely(stream: Stream) -> None:

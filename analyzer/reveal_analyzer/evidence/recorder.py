@@ -27,6 +27,7 @@ from reveal_analyzer.telemetry.node_records import node_subjects
 from reveal_contract.finding import EvidenceRef, Finding, FindingChange, FindingUpdate, State
 from reveal_contract.kube.names import clipped
 from reveal_contract.names import shard
+from reveal_contract.runtime.paced_thread import PacedThread
 from reveal_contract.subjects import Identity
 
 log = logging.getLogger(__name__)
@@ -78,8 +79,10 @@ class EvidenceRecorder:
         self._resume_s = 0.0
         self._unclaimed: dict[str, float] = {}  # open findings of others -> since
         self._failed: dict[str, tuple[float, str]] = {}  # node -> when, and why
-        self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="reveal-evidence", daemon=True)
+        self._thread = PacedThread(
+            "reveal-evidence", self.run_due,
+            share=_SHARE, idle_seconds=_IDLE_SECONDS, most_pause=_MOST_PAUSE,
+        )  # fmt: skip
 
     @property
     def kind(self) -> str:
@@ -110,9 +113,7 @@ class EvidenceRecorder:
 
     def close(self) -> None:
         """End the thread; the next analyzer continues with what is kept."""
-        self._closing.set()
-        if self._thread.is_alive():
-            self._thread.join(_CLOSE_SECONDS)
+        self._thread.close(_CLOSE_SECONDS)
         self._writer.close()
 
     def watch(self, shards: Iterable[int], *, leads: bool = False) -> None:
@@ -159,13 +160,6 @@ class EvidenceRecorder:
             return False
         self._step(follow, now_s)
         return True
-
-    def _run(self) -> None:
-        while not self._closing.is_set():
-            begun = time.monotonic()
-            worked = self.run_due()
-            rest = (time.monotonic() - begun) * (1 - _SHARE) / _SHARE
-            self._closing.wait(min(rest, _MOST_PAUSE) if worked else _IDLE_SECONDS)
 
     def _step(self, follow: Follow, now_s: float) -> None:
         finding = follow.finding

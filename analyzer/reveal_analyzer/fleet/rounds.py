@@ -106,9 +106,9 @@ class ComparisonRounds:
         self._found: list[Differences] = []
         self._common_minute = 0
         self._cases = FleetCases()
-        self._cases.load(exchange.load_cases())
+        self._cases.load(exchange.cases.load())
         self._groups = WorkloadGroups()
-        self._groups.load(exchange.load_groups())
+        self._groups.load(exchange.groups.load())
         self._unsaved = False
         self.open = self._open_ids()
 
@@ -120,8 +120,8 @@ class ComparisonRounds:
         if self._unread is None:
             if now < self._due:
                 return []
-            self._unread = self._exchange.nodes()
-        for summary in self._exchange.get(self._unread[:BATCH]).values():
+            self._unread = self._exchange.summaries.nodes()
+        for summary in self._exchange.summaries.get(self._unread[:BATCH]).values():
             self._add(summary, now)
         self._unread = self._unread[BATCH:]
         if self._unread:
@@ -136,9 +136,9 @@ class ComparisonRounds:
     def save(self) -> None:
         """Save the cases and groups for the next leader, if they may have changed."""
         if self._unsaved:
-            self._exchange.save_cases(self._cases.rows())
+            self._exchange.cases.save(self._cases.rows())
             summaries = (node.summary for node in self._nodes.values())
-            self._exchange.save_groups(self._groups.rows(summaries))
+            self._exchange.groups.save(self._groups.rows(summaries))
             self._unsaved = False
 
     def _add(self, summary: Summary, now: float) -> None:
@@ -184,7 +184,7 @@ class ComparisonRounds:
         return [summary for summary in here if abs(summary.minute - common) <= _MOST_SKEW], common
 
     def _drop(self, nodes: Sequence[str]) -> None:
-        self._exchange.drop(nodes)
+        self._exchange.summaries.drop(nodes)
         self._groups.drop(nodes)
         for node in nodes:
             del self._nodes[node]

@@ -36,7 +36,7 @@ class RankComparison:
 
     def __init__(self, exchange: RankExchange) -> None:
         self._exchange, self._judge = exchange, RankJudge()
-        self._judge.load(exchange.load_cases())
+        self._judge.load(exchange.cases.load())
         self._clock = _WindowClock()
         self._due_s = self._saved_s = 0.0
         self._waiting: list[str] = []  # nodes that are still to be read
@@ -53,15 +53,15 @@ class RankComparison:
             if now_s < self._due_s:
                 return []
             self._due_s = now_s + _READ_S
-            self._waiting, self._ranks = self._exchange.nodes(), {}
+            self._waiting, self._ranks = self._exchange.ranks.nodes(), {}
         step, self._waiting = self._waiting[:NODES_PER_STEP], self._waiting[NODES_PER_STEP:]
-        self._ranks |= self._exchange.get(step)
+        self._ranks |= self._exchange.ranks.get(step)
         return [] if self._waiting else self._judged(now_s)
 
     def _judged(self, now_s: float) -> list[FindingUpdate]:
         newest = max(newest_window(self._ranks), self._judge.last_window)
         updates = self._judge.add(self._ranks, self._clock.ended(newest, now_s))
-        self._exchange.drop(_absent(self._ranks))
+        self._exchange.ranks.drop(_absent(self._ranks))
         if updates or (self.open and now_s >= self._saved_s + _SAVED_S):
             self.save()
             self._saved_s = now_s
@@ -69,7 +69,7 @@ class RankComparison:
 
     def save(self) -> None:
         """Save the cases for the next leader."""
-        self._exchange.save_cases(self._judge.rows())
+        self._exchange.cases.save(self._judge.rows())
 
 
 def _absent(ranks: dict[str, list[Rank]]) -> Sequence[str]:

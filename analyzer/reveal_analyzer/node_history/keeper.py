@@ -23,6 +23,7 @@ from reveal_analyzer.stream.redis_connection import OUTAGE
 from reveal_analyzer.telemetry.degraded import Degradation
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.kube.names import clipped
+from reveal_contract.runtime.paced_thread import PacedThread
 from reveal_contract.wire import Message
 
 log = logging.getLogger(__name__)
@@ -76,8 +77,9 @@ class HistoryKeeper:
         self._ready: deque[tuple[str, Sequence[Row]]] = deque()
         self._written: dict[str, _Written] = {}
         self._failed: tuple[float, str, str] | None = None  # when, the node, and why
-        self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="reveal-history", daemon=True)
+        self._thread = PacedThread(
+            "reveal-history", self.run_due, share=_SHARE, idle_seconds=_IDLE_SECONDS
+        )
 
     def start(self) -> None:
         """Start the thread."""
@@ -116,9 +118,7 @@ class HistoryKeeper:
         with self._lock:
             for node in [*self._waiting]:
                 self._move(node)
-        self._closing.set()
-        if self._thread.is_alive():
-            self._thread.join(_CLOSE_SECONDS)
+        self._thread.close(_CLOSE_SECONDS, finish=True)
         self._store.close()
 
     def run_due(self) -> bool:
@@ -130,15 +130,6 @@ class HistoryKeeper:
             return False
         self._keep(*found)
         return True
-
-    def _run(self) -> None:
-        while not self._closing.is_set():
-            begun = time.monotonic()
-            worked = self.run_due()
-            rest = (time.monotonic() - begun) * (1 - _SHARE) / _SHARE
-            self._closing.wait(rest if worked else _IDLE_SECONDS)
-        while self.run_due():
-            pass
 
     def _plan_of(self, table: ChannelTable) -> RowPlan:
         plan = self._plans.get(table.key)

@@ -33,11 +33,9 @@ from reveal_analyzer.stream.redis_connection import OUTAGE, RedisConnection, con
 from reveal_analyzer.stream.refusals import RefusalLog
 from reveal_analyzer.stream.sequence import NodeSequence, SlicePosition
 from reveal_analyzer.stream.slices import decode, peek
-from reveal_analyzer.stream.tolerant_client import degradations
 from reveal_analyzer.stream.trimmed import Gap, TrimmedSpans
 from reveal_analyzer.stream.upkeep import StreamUpkeep
 from reveal_analyzer.stream.waiting_slices import WaitingSlices
-from reveal_analyzer.telemetry.degraded import Degradation
 from reveal_analyzer.telemetry.node_records import node_shares, node_subjects
 from reveal_contract import wire
 from reveal_contract.cpu_shares import EQUAL_SHARES, CpuShares
@@ -130,10 +128,6 @@ class StreamReader:
             "outages": self.connection.outages,
             "shards": len(self.shards),
         }
-
-    def degradations(self) -> list[Degradation]:
-        """Return what in Redis cannot be used, for the telemetry."""
-        return degradations(self.connection.client.foreign_keys())
 
     def subjects(self, node: str) -> tuple[Identity, ...]:
         """Return the node's subjects as announced last; none where they are not known.

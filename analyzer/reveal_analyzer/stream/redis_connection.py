@@ -23,7 +23,8 @@ from reveal_analyzer.stream.primary_connection import (
     TlsConnection,
     through_sentinels,
 )
-from reveal_analyzer.stream.tolerant_client import TolerantClient
+from reveal_analyzer.stream.tolerant_client import TolerantClient, degradations
+from reveal_analyzer.telemetry.degraded import Degradation
 from reveal_contract.redis_address import (
     IS_OF_CLUSTER,
     TLS_FILES,
@@ -155,6 +156,10 @@ class RedisConnection:
             self.outages += 1
             self.since = time.time()
         self.connected, self.reason = False, reason
+
+    def degradations(self) -> list[Degradation]:
+        """Return what in Redis cannot be used, for the telemetry."""
+        return degradations(self.client.foreign_keys())
 
     def _disconnect(self) -> None:
         if isinstance(self.client, ClusterClient):

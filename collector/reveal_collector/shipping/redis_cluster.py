@@ -75,9 +75,11 @@ class ClusterConnection:
             try:
                 return send(self._connection(server), commands)
             except RedirectedError as error:
-                server = self._map.redirected(server, error.to)
                 if error.to.is_temporary:
                     send = RedisConnection.redirected
+                else:  # it may have the other slot still, and is connected again then
+                    self._connections.pop(server).close()
+                server = self._map.redirected(server, error.to)
                 last = error
         raise last
 
