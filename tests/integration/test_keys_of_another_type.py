@@ -155,3 +155,10 @@ def test_the_lease_of_another_leader_stays(stream: Stream) -> None:
     left: int = stream.client.pttl(names.fleet_key(PROFILE, "leader"))
     assert left > 5000 - (time.monotonic() - before) * 1000 - 1000
     client.close()
+
+
+def test_a_name_of_an_analyzer_that_is_no_text_stops_nobody(stream: Stream) -> None:
+    later_ms = (time.time() + 60) * 1000
+    stream.client.zadd(names.analyzers_key(PROFILE), {b"\xff\xfe": later_ms})
+    stream.send(message(OTHER, 0))
+    assert node_sequences(read(stream.reader(), count(1))) == [(OTHER, 0)]

@@ -21,6 +21,7 @@ from reveal_contract import foreign_json
 from reveal_contract.channels import ChannelTable, TableError
 from reveal_contract.envelope import Body, Head, WireError, refuse_unencodable, seal, unseal
 from reveal_contract.recording import RecordingBuffer, RecordingError, RecordingReader
+from reveal_contract.zstd_frames import decompressed
 
 _LEVEL = 9
 _MOST_BYTES = 64 << 20  # unpacked
@@ -65,10 +66,10 @@ def packed(recording: bytes) -> bytes:
 def unpacked(data: bytes) -> bytes:
     """Return the recording; raises ``RecordingError`` for what ``packed`` did not write."""
     try:
-        whole = zstandard.ZstdDecompressor().decompress(data, max_output_size=_MOST_BYTES)
+        whole = decompressed(data, _MOST_BYTES)
         return _recording(whole)
     except (
-        zstandard.ZstdError, struct.error, KeyError, TypeError, ValueError, IndexError,
+        struct.error, KeyError, TypeError, ValueError, IndexError,
         TableError, WireError,
     ) as error:  # fmt: skip
         raise RecordingError(f"packed samples are damaged: {error}") from None

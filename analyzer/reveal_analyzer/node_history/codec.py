@@ -36,6 +36,7 @@ from reveal_contract.channels import (
     channel_of_row,
 )
 from reveal_contract.wire import bits
+from reveal_contract.zstd_frames import decompressed
 
 _MAGIC = b"RVH1"
 _FRAME = struct.Struct("<4sII")
@@ -117,12 +118,12 @@ def parts(data: bytes) -> Iterator[Part]:
 
 def _part(frame: bytes) -> Part:
     try:
-        body = zstandard.ZstdDecompressor().decompress(frame, max_output_size=_MOST_BYTES)
+        body = decompressed(frame, _MOST_BYTES)
         (length,) = _LENGTH.unpack_from(body)
         header = foreign_json.loads(body[_LENGTH.size : _LENGTH.size + length])
         return _decoded(header, body[_LENGTH.size + length :])
     except (
-        zstandard.ZstdError, struct.error, KeyError, TypeError, ValueError, TableError
+        struct.error, KeyError, TypeError, ValueError, TableError
     ) as error:  # fmt: skip
         raise PartError(f"a part of a node's history is damaged: {error}") from None
 

@@ -28,6 +28,7 @@ import zstandard
 from numpy.typing import NDArray
 
 from reveal_analyzer.state.tree import StateError, StateTree, integer, octets, text
+from reveal_contract.zstd_frames import FrameError, decompressed
 
 VERSION = 1
 MAX_BYTES = 64 * 1024
@@ -41,7 +42,6 @@ _LENGTH = struct.Struct("<I")
 _ARRAY = "$array"
 # one each, as to create one takes longer than its use; a state is encoded by one thread
 _COMPRESSOR = zstandard.ZstdCompressor(level=3)
-_DECOMPRESSOR = zstandard.ZstdDecompressor()
 # the element types of arrays, by the names that the bytes use
 _TYPES = {
     name: np.dtype(name)
@@ -236,14 +236,10 @@ def _position(header: StateTree) -> Position:
 
 
 def _decompress(frame: bytes) -> bytes:
-    """Return the content of the frame, whose size the frame itself states."""
     try:
-        size = zstandard.frame_content_size(frame)
-        if not 0 <= size <= MAX_DECODED:
-            raise StateError(f"it claims {size} bytes, at most {MAX_DECODED} are read")
-        return _DECOMPRESSOR.decompress(frame, max_output_size=MAX_DECODED)
-    except zstandard.ZstdError as error:
-        raise StateError(f"it cannot be decompressed: {error}") from None
+        return decompressed(frame, MAX_DECODED)
+    except FrameError as error:
+        raise StateError(str(error)) from None
 
 
 def _arrays(listing: object, data: bytes, offset: int) -> list[NDArray[Any]]:

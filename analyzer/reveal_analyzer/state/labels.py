@@ -9,12 +9,12 @@ import zstandard
 
 from reveal_analyzer.arrays import Bytes
 from reveal_analyzer.state.tree import StateError, StateTree, array
+from reveal_contract.zstd_frames import decompressed
 
 MAX_LABELS = 1 << 16
 _MAX_TEXT = 4 << 20  # bytes
 _REMEMBERED = 8192  # sets of labels: nodes of one analyzer, most with pods of their own
 _SHARED = 64  # sets that nodes of one kind have in common
-_DECOMPRESSOR = zstandard.ZstdDecompressor()
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -31,16 +31,14 @@ def unpack_labels(tree: StateTree, key: str) -> tuple[str, ...]:
     packed = array(tree, key, np.uint8, (None,)).tobytes()
     try:
         return _unpacked(packed)
-    except (zstandard.ZstdError, ValueError) as error:
+    except ValueError as error:
         raise StateError(f"{key!r} are no labels: {error}") from None
 
 
 @lru_cache(maxsize=_SHARED)
 def _unpacked(packed: bytes) -> tuple[str, ...]:
     """Return the labels in these bytes, as one object for all nodes that have the same."""
-    if not 0 <= zstandard.frame_content_size(packed) <= _MAX_TEXT:
-        raise ValueError("they are too long")
-    text = _DECOMPRESSOR.decompress(packed, max_output_size=_MAX_TEXT)
+    text = decompressed(packed, _MAX_TEXT)
     if text.count(b"\0") >= MAX_LABELS:
         raise ValueError(f"at most {MAX_LABELS} are read")
     return tuple(text.decode(errors="surrogatepass").split("\0")) if text else ()

@@ -129,7 +129,7 @@ class Leases:
             if not _grants_nothing(error):
                 raise
             return self.members  # a full Redis still renews existing leases
-        return tuple(name.decode() for name in names)
+        return tuple(name.decode(errors="replace") for name in names)
 
     def _renew(self, now: float) -> list[int]:
         owned = list(self._ends)
