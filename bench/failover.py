@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -41,7 +42,7 @@ BETWEEN_S = 20  # from one outage to the next
 DOWN_S = 4  # of a primary that is paused or full
 
 
-class Outages:
+class Outages(ABC):
     """Takes a primary away and gives it back; ``times`` are when (s since the epoch).
 
     ``pairs`` are primaries with their replicas, which have outages in turn.
@@ -61,9 +62,9 @@ class Outages:
         wait_until(lambda: replica.role == "master", "the replica is promoted", 30)
         return replica, self._revived(primary, replica)
 
+    @abstractmethod
     def _revived(self, lost: Member, primary: Member) -> Member:
         """Start a server that was killed again, as a replica of its replica."""
-        raise NotImplementedError
 
     def _pause(self, primary: Member, replica: Member) -> tuple[Member, Member]:
         primary.signal(signal.SIGSTOP)

@@ -141,6 +141,14 @@ HOSTS = st.one_of(
 )
 
 
+def authority(hosts: list[tuple[str, int | None]]) -> str:
+    """The hosts as in a URL, those that are IPv6 addresses in brackets."""
+    return ",".join(
+        (f"[{host}]" if ":" in host else host) + (f":{port}" if port else "")
+        for host, port in hosts
+    )
+
+
 @given(
     st.lists(st.tuples(HOSTS, PORTS), min_size=1, max_size=5),
     st.from_regex(r"[A-Za-z0-9._-]{1,20}", fullmatch=True),
@@ -156,13 +164,9 @@ def test_an_url_of_sentinels_has_all_its_parts(
     secrets: tuple[str, ...],
     tls: bool,
 ) -> None:
-    servers = [
-        (f"[{host}]" if ":" in host else host) + (f":{port}" if port else "")
-        for host, port in hosts
-    ]
     user, password, asker, word = (quote(secret, safe="") for secret in secrets)
     url = (
-        f"redis{'s' * tls}+sentinel://{user}:{password}@{','.join(servers)}/{service}"
+        f"redis{'s' * tls}+sentinel://{user}:{password}@{authority(hosts)}/{service}"
         f"{'' if database is None else f'/{database}'}"
         f"?sentinel_username={asker}&sentinel_password={word}"
     )
@@ -183,12 +187,8 @@ def test_an_url_of_sentinels_has_all_its_parts(
 def test_an_url_of_a_cluster_has_all_its_parts(
     hosts: list[tuple[str, int | None]], user: str, password: str, tls: bool
 ) -> None:
-    servers = [
-        (f"[{host}]" if ":" in host else host) + (f":{port}" if port else "")
-        for host, port in hosts
-    ]
     login = f"{quote(user, safe='')}:{quote(password, safe='')}"
-    url = f"redis{'s' * tls}+cluster://{login}@{','.join(servers)}/0"
+    url = f"redis{'s' * tls}+cluster://{login}@{authority(hosts)}/0"
     found = parse_url(url)
     assert found.seeds == tuple((host, port or 6379) for host, port in hosts)
     assert (found.username, found.password, found.tls) == (user, password, tls)

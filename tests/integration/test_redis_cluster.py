@@ -116,15 +116,11 @@ def test_commands_reach_the_server_of_their_key(cluster: RedisCluster) -> None:
 
 
 def test_a_slot_that_is_about_to_move_has_its_keys_on_two_servers(cluster: RedisCluster) -> None:
-    source, target = cluster.primaries[:2]
     old, new = f"{{{key_of(0)}}}old", f"{{{key_of(0)}}}new"
     collector = connection_to(cluster.url, 2.0)
     with connect(cluster.url) as analyzer:
         analyzer.set(old, 1)
-        slot = key_slot(old)
-        for server, word, other in ((target, "IMPORTING", source), (source, "MIGRATING", target)):
-            name = other.client.execute_command("CLUSTER", "MYID")
-            server.client.execute_command("CLUSTER", "SETSLOT", slot, word, name)
+        cluster.begin_move(key_slot(old), cluster.primaries[1])
         assert collector.transaction([("SET", new, 1), ("EXPIRE", new, 60)]) == [b"OK", 1]
         assert analyzer.get(old) == analyzer.get(new) == b"1"
         assert analyzer.ttl(new) > 0

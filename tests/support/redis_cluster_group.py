@@ -68,11 +68,16 @@ class RedisCluster:
         [found] = [each for each in self.servers if _serves(each, slot)]
         return found
 
-    def move(self, slot: int, to: Member) -> None:
-        """Move a slot and its keys to another primary, as ``redis-cli --cluster reshard`` does."""
+    def begin_move(self, slot: int, to: Member) -> Member:
+        """Let a slot be about to move to another primary; return the one that has it."""
         source = self.primary_of(slot)
         _set_slot(to, slot, "IMPORTING", identity(source))
         _set_slot(source, slot, "MIGRATING", identity(to))
+        return source
+
+    def move(self, slot: int, to: Member) -> None:
+        """Move a slot and its keys to another primary, as ``redis-cli --cluster reshard`` does."""
+        source = self.begin_move(slot, to)
         while keys := source.client.execute_command("CLUSTER", "GETKEYSINSLOT", slot, 10):
             source.client.execute_command(
                 "MIGRATE", "127.0.0.1", to.port, "", 0, 5000, "KEYS", *keys

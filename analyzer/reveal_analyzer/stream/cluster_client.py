@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import redis
 from redis.exceptions import AskError, MovedError
 
+from reveal_analyzer.stream.primary_connection import SEARCH_SECONDS
 from reveal_analyzer.stream.tolerant_client import Arguments, TolerantClient, key_of, raised
 from reveal_contract.redis_address import RedisAddress
 from reveal_contract.redis_cluster import (
@@ -25,8 +26,6 @@ from reveal_contract.redis_cluster import (
     key_slot,
 )
 from reveal_contract.redis_search import Ask
-
-SEARCH_SECONDS = 0.75  # to ask who has the slots
 
 
 class _Command(NamedTuple):
@@ -57,16 +56,7 @@ class ClusterClient(TolerantClient):
 
     def execute_command(self, *arguments: Any, **options: Any) -> Any:
         """Send a command and return its reply."""
-        command = _Command(arguments, options, self._server(arguments))
-        for _ in range(MOST_REDIRECTIONS):
-            reply = self._sent(command.server, [command])[0]
-            redirected = self._redirected(command, reply)
-            if redirected is None:
-                break
-            command = redirected
-        if isinstance(reply, Exception):
-            raise reply
-        return reply
+        return raised(self.execute_all([(arguments, options)]))[0]
 
     def pipeline(  # type: ignore[override] # which has a client for one server
         self, transaction: bool = True, shard_hint: Any = None
@@ -117,7 +107,7 @@ class ClusterClient(TolerantClient):
             clients = list(self._clients.values())
             self._clients.clear()
         for client in clients:
-            client.connection_pool.disconnect()
+            client.disconnect()
         self._map.forget()
 
     def close(self) -> None:

@@ -23,7 +23,7 @@ from reveal_contract.redis_sentinel import (
 if TYPE_CHECKING:
     import socket
 
-SEARCH_SECONDS = 0.75  # to ask the Sentinels
+SEARCH_SECONDS = 0.75  # to ask the Sentinels, or who has the slots of a cluster
 CONNECT_SECONDS = 1.0  # with that
 LEAST_SECONDS = 0.25  # to connect, when the Sentinels took all of it
 

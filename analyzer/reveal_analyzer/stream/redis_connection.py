@@ -148,7 +148,7 @@ class RedisConnection:
     def failed(self, error: Exception) -> None:
         """Note a failure; the next attempt is due after a pause that doubles up to 5 s."""
         self._retry_s = time.monotonic() + self._backoff.next()
-        self._disconnect()  # a late reply may still arrive on a connection
+        self.client.disconnect()  # a late reply may still arrive on a connection
         reason = f"{type(error).__name__}: {self._sentence(error)}"
         if self.connected or self._backoff.failures == 1:
             log.warning("Redis is unavailable, will retry: %s", reason)
@@ -160,12 +160,6 @@ class RedisConnection:
     def degradations(self) -> list[Degradation]:
         """Return what in Redis cannot be used, for the telemetry."""
         return degradations(self.client.foreign_keys())
-
-    def _disconnect(self) -> None:
-        if isinstance(self.client, ClusterClient):
-            self.client.disconnect()
-        else:
-            self.client.connection_pool.disconnect()
 
     def _sentence(self, error: Exception) -> str:
         if isinstance(error, _OF_CLUSTER) and not isinstance(self.client, ClusterClient):

@@ -82,6 +82,10 @@ class TolerantClient(redis.Redis):
         absent = _ABSENT.get(str(arguments[0]).upper())
         return reply if absent is None else absent(arguments)
 
+    def disconnect(self) -> None:
+        """Close all connections; the next command opens one again."""
+        self.connection_pool.disconnect()
+
     def foreign_keys(self) -> list[str]:
         """Return the keys of another type that were met lately."""
         oldest = time.monotonic() - _NAMED_SECONDS
