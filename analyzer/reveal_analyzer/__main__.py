@@ -24,8 +24,10 @@ from reveal_analyzer.sinks.jsonl import JsonlSink
 from reveal_analyzer.sinks.kube.sink import KubeSink, sink_of
 from reveal_analyzer.sinks.metrics import KubeSinkMetrics, Metrics, OtlpMetrics
 from reveal_analyzer.sinks.otlp.sink import sink_of as otlp_sink_of
-from reveal_analyzer.stream.node_admission import NodeAdmission, membership_unknown, nodes_that_fit
+from reveal_analyzer.stream.node_admission import NodeAdmission, nodes_that_fit
+from reveal_analyzer.stream.origin import OriginCheck
 from reveal_analyzer.stream.reader import StreamReader
+from reveal_analyzer.stream.slice_admission import SliceAdmission
 from reveal_analyzer.telemetry.degraded import Degradation
 from reveal_analyzer.telemetry.snapshot import Snapshot
 from reveal_analyzer.worker import Worker
@@ -205,8 +207,7 @@ def build(
     isolation_forest.preload()  # else the first finding waits for it, and so do all nodes
     metrics = Metrics()
     outputs = _outputs(settings, jsonl, cluster, metrics)
-    is_node = cluster.is_node if cluster is not None else membership_unknown
-    admission = NodeAdmission(nodes_that_fit(usable_bytes()), is_node)
+    admission = _admission_of(settings, cluster)
     reader = StreamReader(settings, owner, admission=admission)
     if settings.metrics_port:
         metrics.serve(settings.metrics_port, pulse.stalled, partial(not_ready, pulse, reader))
@@ -248,6 +249,19 @@ def _outputs(
         outputs.degradations.append(otlp.degradations)
         metrics.registry.register(OtlpMetrics(otlp.counts))
     return outputs
+
+
+def _admission_of(settings: AnalyzerSettings, cluster: KubeSink | None) -> SliceAdmission:
+    """Return which slices are taken; without a cluster any that fit into memory."""
+    most = nodes_that_fit(usable_bytes())
+    if cluster is None:
+        return SliceAdmission(NodeAdmission(most))
+    nodes = NodeAdmission(most, cluster.is_node)
+    if settings.origin_proof == "off":
+        return SliceAdmission(nodes)
+    required = settings.origin_proof == "required"
+    origin = OriginCheck(settings.profile, cluster.tokens.owner, required=required)
+    return SliceAdmission(nodes, origin)
 
 
 def _analysis_of(

@@ -11,11 +11,14 @@ _NODE = ":node:"  # in the key of a node, before its name
 # Every key has an end.  Who writes a key renews its time limit as long as it is needed.
 KEPT_SECONDS = 3600  # after the last sign of its writer: streams, and what is known of a node
 
-# fields of ``node_key``, all JSON
+# fields of ``node_key``, all JSON but for the tokens
 STATUS = "status"  # the last status of the node's collector
 SUBJECTS = "subjects"  # the node's subject table
 CPU_SHARES = "cpuShares"  # of its subjects, what they are entitled to
 FACTS = "facts"
+# Tokens that prove the origin of slices: each is in the field of the minute of its announcement, so
+# that those of the collectors of the last minutes stay.  See ``origin``.
+TOKENS = tuple(f"token{minute}" for minute in range(8))
 
 # Hashes of collectors of an earlier version, shared by all profiles: nobody else writes them.
 EARLIER_TABLES_KEY = "reveal:catalogue"  # table key (hex) -> channel table as JSON
@@ -28,6 +31,7 @@ FIELD_SEQUENCE = "q"
 FIELD_TABLE = "s"
 FIELD_TIME = "t"
 FIELD_DATA = "d"
+FIELD_PROOF = "p"  # of its origin; collectors off Kubernetes and of earlier versions have none
 
 DEFAULT_PROFILE = "default"
 REDIS_VARIABLE = (

@@ -27,6 +27,8 @@ FINE_LANES = ("auto", "off")
 PUBLISH = ("none", "observe", "kubernetes")
 # where analyzers keep the samples of findings
 EVIDENCE_STORES = ("none", "redis", "folder")
+# whether slices must prove their origin; preferred: those of a node whose other slices do
+ORIGIN_PROOFS = ("off", "preferred", "required")
 SEVERITIES = ("Low", "Medium", "High", "Critical")
 # in a file that a program wrote; in one that somebody wrote, an unknown setting is a mistake
 _IGNORE_UNKNOWN = "ignoreUnknown"
@@ -132,6 +134,7 @@ class CollectorSettings(_Settings):
     fine_lane: str = "auto"
     # an idle host takes 5 to 6; one with a fault twice that, when all detail is needed
     cpu_budget_millicores: int = 20
+    origin_token_file: str = ""  # of which slices prove their origin; "": they do not
     buffer_seconds: int = 60
     stream_seconds: int = 120
     metrics_port: int = 0
@@ -196,6 +199,7 @@ class AnalyzerSettings(_Settings):
     node_conditions: bool = False
     max_node_conditions_percent: int = 20  # of the profile's nodes have the condition at a time
     cluster_nodes_only: bool = False  # slices of names that are no nodes of the cluster are refused
+    origin_proof: str = "off"  # needs a cluster, which reviews the tokens
     reports_per_minute: int = 30
     evidence_store: str = "redis"
     evidence_folder: str = ""
@@ -232,8 +236,15 @@ class AnalyzerSettings(_Settings):
                 "otlpEndpoint: must be http:// or https:// with a host, and without user, query"
                 " and fragment: headers are in another place"
             )
-        found += self._evidence_problems()
+        found += self._origin_problems() + self._evidence_problems()
         return found + _shared_problems(self.redis_url, self.profile, self.metrics_port)
+
+    def _origin_problems(self) -> list[str]:
+        if self.origin_proof not in ORIGIN_PROOFS:
+            return [f"originProof: must be one of {', '.join(ORIGIN_PROOFS)}"]
+        if self.origin_proof != "off" and self.publish == "none":
+            return ["originProof: needs publish observe or kubernetes"]
+        return []
 
     def _evidence_problems(self) -> list[str]:
         found = []

@@ -163,6 +163,8 @@ def _report_findings(installed: Cluster, settings: AnalyzerSettings) -> None:
             sink.write(update(last_observed_ns=finding_factory.START_NS + step * SECOND, **about))
             wait_for(lambda grade=grade: _severity(installed) == grade, 20, f"{grade} is reported")
         wait_for(lambda: _node_condition(installed), 20, "the node's condition")
+        sink.tokens.owner(NODE, b"made up")
+        wait_for(lambda: not sink.tokens.waiting, 20, "the review of a token")
         sink.write(finding_factory.resolved(node_name=NODE, severity=Severity.HIGH))
         wait_for(lambda: not _node_condition(installed), 20, "no condition of the node")
         wait_for(lambda: _telemetry(installed), 20, "the profile's telemetry")

@@ -28,6 +28,9 @@ COLLECTOR_RESOURCES: Json = {
 # request is enough for about 50.  No limits: the number of nodes is not known here.
 ANALYZER_RESOURCES: Json = {"requests": {"cpu": "250m", "memory": "512Mi"}}
 
+# whether slices must prove from which node they come; preferred: those of a node whose others do
+ORIGIN_OFF, ORIGIN_PREFERRED, ORIGIN_REQUIRED = ORIGIN_PROOFS = ("Off", "Preferred", "Required")
+
 
 class Privilege(StrEnum):
     """How the collector's container gets its rights."""
@@ -127,9 +130,15 @@ class AnalyzerSpec:
     stride_seconds: int = 1
     warmup_seconds: int = 60
     metrics_subjects: int = 0
+    origin_proof: str = ORIGIN_PREFERRED
     resources: Json = field(default_factory=lambda: ANALYZER_RESOURCES)
     hypotheses: str = ""
     image: str = ""
+
+    @property
+    def proves_origin(self) -> bool:
+        """Whether collectors prove from which node their slices come."""
+        return self.origin_proof != ORIGIN_OFF
 
 
 @dataclass(frozen=True)

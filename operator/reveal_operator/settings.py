@@ -7,6 +7,8 @@ from reveal_contract.kube.names import (
     HOST_FOLDER,
     HYPOTHESES_FOLDER,
     METRICS_PORT,
+    ORIGIN_FOLDER,
+    ORIGIN_TOKEN,
     SAMPLES_PORT,
 )
 from reveal_contract.settings import AnalyzerSettings, CollectorSettings
@@ -21,6 +23,7 @@ from reveal_operator.profile import (
 
 # each pod has its own, in its environment: not in the file that all pods share
 PER_POD = ("node", "redisUrl")
+_TOKEN_FILE = f"{ORIGIN_FOLDER}/{ORIGIN_TOKEN}"
 _PUBLISH = {Mode.REPORT: "kubernetes", Mode.OBSERVE: "observe"}
 
 
@@ -43,6 +46,7 @@ def collector_settings(profile: Profile, node: str, redis_url: str) -> Collector
         perf_cgroups=spec.perf_cgroups,
         gpu_profiling=spec.gpu_profiling,
         cpu_budget_millicores=spec.cpu_budget_millicores,
+        origin_token_file=_TOKEN_FILE if profile.analyzer.proves_origin else "",
         metrics_port=spec.metrics_port,
         metrics_series=spec.metrics_series,
     )
@@ -76,6 +80,7 @@ def analyzer_settings(profile: Profile, redis_url: str) -> AnalyzerSettings:
         node_conditions=reporting.node_conditions,
         max_node_conditions_percent=reporting.max_node_conditions_percent,
         cluster_nodes_only=True,
+        origin_proof=spec.origin_proof.lower(),
         reports_per_minute=reporting.reports_per_minute,
         evidence_store=evidence.store.lower(),
         evidence_folder=EVIDENCE_FOLDER if evidence.claim_name else "",

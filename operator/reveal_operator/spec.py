@@ -9,6 +9,7 @@ unknown fields are ignored.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from posixpath import normpath
 from typing import Any
 
@@ -21,6 +22,9 @@ from reveal_operator.profile import (
     ANALYZER_RESOURCES,
     COLLECTOR_RESOURCES,
     GPU_TOLERATION,
+    ORIGIN_OFF,
+    ORIGIN_PROOFS,
+    ORIGIN_REQUIRED,
     WITHHELD_SOURCES,
     AnalyzerSpec,
     CollectorSpec,
@@ -44,6 +48,7 @@ __all__ = ["Defaults", "Profile", "SpecError", "parse", "redis_of"]
 INVALID, REDIS_MISSING, NOT_PERMITTED = "InvalidSpec", "RedisMissing", "NotPermitted"
 MODES = ("Online", "Paper")
 EVIDENCE_STORES = ("None", "Redis", "Folder")
+NODE_IN_TOKENS_MINOR = 30  # API servers say from there on of which node a token is
 LONGEST_NAME = 52
 MOST_REPLICAS = 64  # there are so many shards of nodes
 _SCHEMES = tuple(each for each in redis_address.SCHEMES if each != "unix://")
@@ -99,9 +104,10 @@ def parse(obj: Mapping[str, Any], defaults: Defaults | None = None) -> Profile:
     problems += _of_settings(profile)
     if problems:
         raise SpecError(list(dict.fromkeys(problems)))
-    if defaults is not None:
-        _check(profile, defaults)
-    return profile
+    if defaults is None:
+        return profile
+    _check(profile, defaults)
+    return _supported(profile, defaults.kubernetes_minor)
 
 
 def _check(profile: Profile, defaults: Defaults) -> None:
@@ -109,6 +115,16 @@ def _check(profile: Profile, defaults: Defaults) -> None:
     if defaults.limits is not None and (refused := refusals(profile, defaults.limits)):
         raise SpecError(refused, NOT_PERMITTED)
     redis_of(profile, defaults)
+
+
+def _supported(profile: Profile, minor: int) -> Profile:
+    """Return the profile without what the API server cannot do; raises ``SpecError``."""
+    if minor >= NODE_IN_TOKENS_MINOR or not profile.analyzer.proves_origin:
+        return profile
+    if profile.analyzer.origin_proof == ORIGIN_REQUIRED:
+        needed = f"Kubernetes 1.{NODE_IN_TOKENS_MINOR} or newer"
+        raise SpecError([f"spec.analyzer.originProof: Required needs {needed}"])
+    return replace(profile, analyzer=replace(profile.analyzer, origin_proof=ORIGIN_OFF))
 
 
 def redis_of(profile: Profile, defaults: Defaults) -> RedisSpec:
@@ -221,6 +237,7 @@ def _analyzer(given: Fields) -> AnalyzerSpec:
         stride_seconds=given.integer("strideSeconds", default.stride_seconds),
         warmup_seconds=given.integer("warmupSeconds", default.warmup_seconds),
         metrics_subjects=given.integer("metricsSubjects", default.metrics_subjects),
+        origin_proof=given.string("originProof", default.origin_proof, ORIGIN_PROOFS),
         resources=given.mapping("resources", ANALYZER_RESOURCES),
         hypotheses=hypotheses,
         image=given.string("image"),

@@ -64,7 +64,8 @@ OF_THE_OPERATOR = (
     ".collector.privilege", ".collector.resources", ".collector.extraHostPaths",
     ".collector.runtimeClassName", ".collector.priorityClassName", ".collector.image",
     ".collector.sources",  # two tuples of the collector's
-    ".analyzer.replicas", ".analyzer.resources", ".analyzer.hypothesesConfigMapRef",
+    ".analyzer.originProof", ".analyzer.replicas", ".analyzer.resources",
+    ".analyzer.hypothesesConfigMapRef",
     ".analyzer.image", ".reporting.ttlSecondsAfterResolved", ".reporting.maxReports",
     ".reporting.otlp", ".evidence.claimName",
 )  # fmt: skip

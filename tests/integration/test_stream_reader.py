@@ -11,6 +11,7 @@ import pytest
 
 from reveal_analyzer.stream.leases import LeaseTiming
 from reveal_analyzer.stream.node_admission import NodeAdmission
+from reveal_analyzer.stream.slice_admission import SliceAdmission
 from reveal_contract import names, wire
 from reveal_contract.channels import ChannelTable
 from support.component_processes import free_port
@@ -264,7 +265,7 @@ def test_a_forged_slice_without_a_table_does_not_silence_its_node(
 
 def test_slices_of_names_that_are_not_taken_are_acknowledged(stream: Stream) -> None:
     stream.send(message("n", 0), message("forged", 0), message("n", 1))
-    admission = NodeAdmission(is_node=lambda name: name == "n")
+    admission = SliceAdmission(NodeAdmission(is_node=lambda name: name == "n"))
     reader = stream.reader(admission=admission)
     assert node_sequences(read(reader, count(2))) == [("n", 0), ("n", 1)]
     read(reader, lambda _: reader.counts.refused == 1)

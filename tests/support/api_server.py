@@ -152,8 +152,11 @@ class Kube:
         """Apply files of CustomResourceDefinitions and wait until they are served."""
         for definition in definitions:
             for applied in self.apply(definition):
-                name = applied["metadata"]["name"]
-                wait_for(partial(self._is_served, name), 20, f"{name} is served")
+                self.await_served(applied["metadata"]["name"])
+
+    def await_served(self, definition: str) -> None:
+        """Wait until the kind of a CustomResourceDefinition is served."""
+        wait_for(partial(self._is_served, definition), 20, f"{definition} is served")
 
     def path(self, api_version: str, kind: str, namespace: str = "", name: str = "") -> str:
         """The URL path of an object, or of a collection where no name is given."""

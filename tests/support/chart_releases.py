@@ -36,10 +36,13 @@ class Cluster:
 
     def upgrade(self, *flags: str | Path, chart: Path = CHART) -> str:
         """Install or upgrade the release ``reveal``; what Helm says."""
-        return self.helm(
+        answer = self.helm(
             "upgrade", "reveal", chart, "--install", "--namespace", NAMESPACE,
             "--create-namespace", *flags,
         )  # fmt: skip
+        for name in filter(self.definition, DEFINITIONS):  # Helm does not wait for them
+            self.kube.await_served(name)
+        return answer
 
     def uninstall(self) -> str:
         return self.helm("uninstall", "reveal", "--namespace", NAMESPACE)

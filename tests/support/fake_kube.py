@@ -28,6 +28,7 @@ class FakeKube:
         self.events: dict[str, Object] = {}
         self.nodes: dict[str, str] = {"n1": "n1-uid"}
         self.conditions: list[tuple[str, Object]] = []
+        self.tokens: dict[str, Object] = {}  # and the status of their reviews
         self.calls: list[tuple[str, str]] = []
         self.closed = False
         self.fail: Callable[[str, str], Exception | None] = lambda name, about: None
@@ -133,6 +134,10 @@ class FakeKube:
     def patch_node_conditions(self, name: str, conditions: list[Object]) -> None:
         self._asked("patch_node_conditions", name)
         self.conditions += [(name, condition) for condition in conditions]
+
+    def review_token(self, token: str, audience: str) -> Object:
+        self._asked("review_token", token)
+        return self.tokens.get(token, {})
 
     def close(self) -> None:
         self.closed = True

@@ -45,7 +45,8 @@ def built(spec: dict[str, Any] | None = None, **defaults: Any) -> dict[str, dict
     """The children of such a profile by kind."""
     chosen = Defaults(**{**vars(DEFAULTS), **defaults})
     return {
-        manifest["kind"]: manifest for manifest in owned_manifests(parse(profile(spec)), chosen)
+        manifest["kind"]: manifest
+        for manifest in owned_manifests(parse(profile(spec), chosen), chosen)
     }
 
 
@@ -123,6 +124,7 @@ _ANALYZER = st.fixed_dictionaries(
         "strideSeconds": st.integers(1, 3),
         "warmupSeconds": st.integers(10, 3600),
         "metricsSubjects": st.integers(0, 32),
+        "originProof": st.sampled_from(["Off", "Preferred", "Required"]),
         "resources": _RESOURCES,
         "hypothesesConfigMapRef": st.just({"name": "causes"}),
     },

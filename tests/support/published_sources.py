@@ -16,6 +16,7 @@ from support.cluster_release import PROFILE, Release
 from support.helm_chart import NAMESPACE
 
 _SECRET = "reveal-evaluation-redis"
+COLLECTOR_SECRET = "reveal-redis-collector"
 _POD = "app.kubernetes.io/component=evaluation-redis"
 
 
@@ -32,10 +33,10 @@ class PublishedSources:
         return frozenset(self.metrics)
 
 
-def evaluation_redis(watched: Release) -> redis.Redis:
+def evaluation_redis(watched: Release, secret: str = _SECRET) -> redis.Redis:
     """The chart's, by the address of its pod: the machine has routes to all pods."""
     [pod] = watched.kube.items("v1", "Pod", NAMESPACE, _POD)
-    return redis.Redis(pod["status"]["podIP"], **login(watched, _SECRET))
+    return redis.Redis(pod["status"]["podIP"], **login(watched, secret))
 
 
 def login(watched: Release, secret: str) -> dict[str, Any]:

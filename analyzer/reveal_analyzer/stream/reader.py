@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import asdict
 from typing import Protocol
 
@@ -26,12 +26,12 @@ from reveal_analyzer.stream.consumer import (
     id_ms,
 )
 from reveal_analyzer.stream.leases import Leases, LeaseTiming
-from reveal_analyzer.stream.node_admission import NodeAdmission
 from reveal_analyzer.stream.poll_schedule import PollSchedule
 from reveal_analyzer.stream.received import Received, StreamCounts
 from reveal_analyzer.stream.redis_connection import OUTAGE, RedisConnection, connect
 from reveal_analyzer.stream.refusals import RefusalLog
 from reveal_analyzer.stream.sequence import NodeSequence, SlicePosition
+from reveal_analyzer.stream.slice_admission import SliceAdmission
 from reveal_analyzer.stream.slices import decode, peek
 from reveal_analyzer.stream.trimmed import Gap, TrimmedSpans
 from reveal_analyzer.stream.upkeep import StreamUpkeep
@@ -75,14 +75,14 @@ class StreamReader:
         timing: LeaseTiming | None = None,
         refill_seconds: float = REFILL_SECONDS,
         ack_seconds: float = ACK_SECONDS,
-        admission: NodeAdmission | None = None,
+        admission: SliceAdmission | None = None,
     ) -> None:
         client = connect(settings.redis_url)
         self.states = NodeStateStore(client, settings.profile)
         self.profile = settings.profile
         self.connection = RedisConnection(client)
         self.counts = StreamCounts()
-        self.admission = admission or NodeAdmission()
+        self._admission = admission or SliceAdmission()
         self.tables = ChannelTables(settings.profile)
         self._consumer = StreamConsumer(client, settings.profile, owner)
         self._leases = Leases(
@@ -100,8 +100,7 @@ class StreamReader:
         self._lost_nodes: list[str] = []
         self._saved_states: dict[str, bytes] = {}  # of shards taken over
         self._save_shard: Callable[[int], bool] = lambda _: True
-        self._next_poll_s = 0.0
-        self._recover = False
+        self._next_poll_s, self._recover = 0.0, False
         self._refusals = RefusalLog()
 
     @property
@@ -184,11 +183,10 @@ class StreamReader:
         nodes, self._lost_nodes = self._lost_nodes, []
         return nodes
 
-    def forget_nodes(self, nodes: Iterable[str]) -> None:
+    def forget_nodes(self, nodes: Collection[str]) -> None:
         """Forget nodes that send nothing any more; a later slice of one is its first."""
-        gone = list(nodes)
-        self.admission.forget(gone)
-        for node in gone:
+        self._admission.forget(nodes)
+        for node in nodes:
             self._sequences.pop(node, None)
 
     def saved_states(self) -> dict[str, bytes]:
@@ -224,6 +222,8 @@ class StreamReader:
         if not self._backlog and not self._unfinished:
             self._send_acks_when_due()
             self._read(set(self._leases.current()))
+        for entry in self._admission.decided(self.connection.client):
+            self._accept(entry, out)
         for _ in range(min(most, len(self._backlog))):
             self._accept(self._backlog.popleft(), out)
         self._deliver_waiting(out, most)
@@ -296,7 +296,10 @@ class StreamReader:
         except wire.WireError as error:
             self._refuse(entry, str(error))
             return
-        if reason := self.admission.refusal(node):
+        reason = self._admission.refusal(entry, node)
+        if reason is None:
+            return  # it waits for the proof of its origin
+        if reason:
             self._refuse(entry, reason)
             return
         known = self.tables.get(key)
@@ -324,8 +327,8 @@ class StreamReader:
             self._deliver(parked.entry, known, out)
         self._unfinished = left or len(ready) == most
         for parked in self._waiting.overdue(self.tables):
-            key = parked.table.hex()
-            self._refuse(parked.entry, f"channel table {key} has not been announced")
+            table = parked.table.hex()
+            self._refuse(parked.entry, f"channel table {table} has not been announced")
 
     def _deliver(self, entry: StreamEntry, known: DecodableTable, out: list[Received]) -> None:
         data = entry.fields[_DATA]
@@ -376,6 +379,7 @@ class StreamReader:
         self._acks.forget(gone)
         self._backlog = deque(entry for entry in self._backlog if entry.shard not in gone)
         self._waiting.forget(gone)
+        self._admission.forget_shards(gone)
         nodes = [node for node in self._sequences if shard(node) in gone]
         for node in nodes:
             del self._sequences[node]

@@ -1,4 +1,4 @@
-"""What a collector says of its node in Redis: status, subjects, facts and channel tables.
+"""What a collector says of its node in Redis: status, subjects, facts, token and channel tables.
 
 Each key has a time limit that is renewed with the status.  So what a node wrote ends by itself,
 however its collector ends.
@@ -22,6 +22,7 @@ from reveal_contract.names import (
     KEPT_SECONDS,
     STATUS,
     SUBJECTS,
+    TOKENS,
     node_key,
     table_changes_key,
     table_key,
@@ -51,6 +52,7 @@ class NodeRecord:
         self._changed_s: float | None = None  # since when the table differs from it
         self._written: dict[str, str] = {}  # fields as Redis knows them
         self._facts: bytes | None = None  # published last
+        self._token: bytes | None = None  # that Redis knows
         self._published = False  # a status
 
     @property
@@ -60,7 +62,7 @@ class NodeRecord:
 
     def reset(self) -> None:
         """Write everything again, as after an error: Redis may be another server."""
-        self._table, self._written, self._facts = None, {}, None
+        self._table, self._written, self._facts, self._token = None, {}, None, None
         self._whole, self._published = None, False
 
     def announce(self, table: ChannelTable, status: StatusProvider) -> None:
@@ -71,6 +73,12 @@ class NodeRecord:
         if not self._announce_changes(table):
             self._announce_whole(table)
         self._table = table
+
+    def announce_token(self, token: bytes | None) -> None:
+        """Write the token that proves slices before the first of them."""
+        if token is not None and token != self._token:
+            self._write(TOKENS[int(time.time() / 60) % len(TOKENS)], token)
+            self._token = token
 
     def publish(self, status: Mapping[str, Any], facts: bytes | None) -> None:
         """Write the status, and what changed; renew the time limits."""
@@ -84,7 +92,7 @@ class NodeRecord:
         if not all(renewed):  # Redis lost its data
             self.reset()
         elif added and self._published:  # somebody deleted the hash
-            self._written, self._facts = {}, None
+            self._written, self._facts, self._token = {}, None, None
         self._replace_outdated()
         self._published = True
 

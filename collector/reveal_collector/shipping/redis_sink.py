@@ -10,6 +10,7 @@ from typing import Any
 
 from reveal_collector.kernel_interfaces.scheduling import prefer_real_time
 from reveal_collector.shipping.node_record import NodeRecord
+from reveal_collector.shipping.origin_proof import OriginProof
 from reveal_collector.shipping.redis_cluster import connection_to
 from reveal_collector.shipping.resp import Command, RedisError
 from reveal_collector.shipping.sinks import EncodedSlice, SinkHealth, StatusProvider
@@ -40,6 +41,7 @@ class RedisSink:
         self._stream = names.samples_key(settings.profile, names.shard(settings.node))
         self._connection = connection_to(settings.redis_url, SOCKET_TIMEOUT)
         self._record = NodeRecord(self._connection, settings)
+        self._proof = OriginProof(settings.origin_token_file)
         self._buffer: deque[EncodedSlice] = deque()
         self._changed = threading.Condition()
         self._deadline: float | None = None  # of ``close``, on the monotonic clock
@@ -118,6 +120,8 @@ class RedisSink:
 
     def _deliver(self) -> None:
         while batch := self._batch():
+            self._proof.refresh()
+            self._record.announce_token(self._proof.token)
             for encoded in batch:
                 self._record.announce(encoded.table, self._status)
             self._add(batch)
@@ -161,6 +165,7 @@ class RedisSink:
             names.FIELD_TABLE, encoded.table.key.hex(),
             names.FIELD_TIME, encoded.start_ns,
             names.FIELD_DATA, encoded.data,
+            *self._proof.of(encoded.data),
         )  # fmt: skip
 
     def _publish_status(self) -> None:

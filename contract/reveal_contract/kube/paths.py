@@ -22,6 +22,7 @@ RESOURCES = {
     "Deployment": ("apps/v1", "deployments"),
     "PodDisruptionBudget": ("policy/v1", "poddisruptionbudgets"),
     "Event": (EVENTS_API, "events"),
+    "TokenReview": ("authentication.k8s.io/v1", "tokenreviews"),
     PROFILE_KIND: (API_VERSION, PROFILES),
     REPORT_KIND: (API_VERSION, REPORTS),
 }

@@ -9,9 +9,12 @@ from reveal_contract.kube.names import (
     COLLECTOR,
     COLLECTOR_SETTINGS,
     HOST_FOLDER,
+    ORIGIN_FOLDER,
+    ORIGIN_TOKEN,
     RUN_FOLDER,
     SETTINGS_FOLDER,
 )
+from reveal_contract.origin import AUDIENCE
 from reveal_operator.manifests import probes, redis, security
 from reveal_operator.manifests.common import (
     REVISIONS,
@@ -37,6 +40,8 @@ GRACE_SECONDS = 30
 # a tenth of the nodes at once: 1,000 nodes take ten rounds, and most stay monitored
 MOST_UNAVAILABLE = "10%"
 _RUN_SIZE = "1Mi"  # two empty files
+_ORIGIN = "origin"
+_TOKEN_SECONDS = 3600
 # API servers know the field from 1.30 on
 _RECURSIVE_MINOR = 30
 
@@ -91,8 +96,15 @@ def _pod(profile: Profile, defaults: Defaults, redis_: RedisSpec) -> Manifest:
             run_volume(_RUN_SIZE),
             *(_host_volume(path, name) for name, path in _host_paths(profile).items()),
             *redis.volumes(redis_),
+            *([_origin_volume()] if profile.analyzer.proves_origin else []),
         ],
     }
+
+
+def _origin_volume() -> Manifest:
+    """Return the volume with a token of the pod, which the kubelet renews; see ``origin``."""
+    token = {"audience": AUDIENCE, "expirationSeconds": _TOKEN_SECONDS, "path": ORIGIN_TOKEN}
+    return {"name": _ORIGIN, "projected": {"sources": [{"serviceAccountToken": token}]}}
 
 
 def _container(profile: Profile, defaults: Defaults, redis_: RedisSpec) -> Manifest:
@@ -120,6 +132,7 @@ def _container(profile: Profile, defaults: Defaults, redis_: RedisSpec) -> Manif
                 for name, path in _host_paths(profile).items()
             ),
             *redis.mounts(redis_),
+            *([mount(_ORIGIN, ORIGIN_FOLDER)] if profile.analyzer.proves_origin else []),
         ],
     }  # fmt: skip
 

@@ -83,6 +83,9 @@ class SinkApi(Protocol):
     def patch_node_conditions(self, name: str, conditions: list[Object]) -> None:
         """Merge conditions by their types (strategic merge); ``$patch: delete`` removes one."""
 
+    def review_token(self, token: str, audience: str) -> Object:
+        """Return the status of a TokenReview: whether a token is valid, and whose it is."""
+
     def close(self) -> None:
         """Close the connections."""
 
@@ -160,6 +163,15 @@ class KubernetesApi:
     def patch_node_conditions(self, name: str, conditions: list[Object]) -> None:
         body = {"status": {"conditions": conditions}}
         self._merge(path("Node", "", name, "status"), body, STRATEGIC_MERGE)
+
+    def review_token(self, token: str, audience: str) -> Object:
+        body = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenReview",
+            "spec": {"token": token, "audiences": [audience]},
+        }
+        found: Object = self._create(path("TokenReview"), body).get("status") or {}
+        return found
 
     def close(self) -> None:
         self._transport.close()

@@ -21,6 +21,7 @@ from reveal_analyzer.sinks.kube.profile_telemetry import ProfileTelemetry
 from reveal_analyzer.sinks.kube.report_store import ListedReport, ReportStore
 from reveal_analyzer.sinks.kube.spool import Spool
 from reveal_analyzer.sinks.kube.stopped import StoppedReports
+from reveal_analyzer.sinks.kube.token_reviews import TokenReviews
 from reveal_analyzer.stream.redis_connection import connect as connect_redis
 from reveal_analyzer.telemetry.degraded import Degradation
 from reveal_analyzer.telemetry.snapshot import Snapshot
@@ -33,7 +34,7 @@ from reveal_contract.kube.errors import (
     NotFoundError,
     UnavailableError,
 )
-from reveal_contract.kube.names import POD_VARIABLE
+from reveal_contract.kube.names import NAMESPACE_VARIABLE, POD_VARIABLE
 from reveal_contract.kube.silence import silence_of
 from reveal_contract.settings import AnalyzerSettings, SettingsError
 
@@ -105,8 +106,9 @@ class KubeSink:
         )
         self._stopped = StoppedReports(api, self._delivery, with_events=settings.events)
         self._nodes = ClusterNodes(api) if settings.cluster_nodes_only else None
+        self.tokens = TokenReviews(api, settings.profile, os.environ.get(NAMESPACE_VARIABLE, ""))
         self._backoff, self._telemetry_backoff = backoff.ApiBackoff(), backoff.ApiBackoff()
-        self._nodes_backoff = backoff.ApiBackoff()
+        self._nodes_backoff, self._tokens_backoff = backoff.ApiBackoff(), backoff.ApiBackoff()
         self._changed = threading.Condition()
         self._spooling = threading.Lock()
         self._has_updates = self._closing = False
@@ -174,7 +176,7 @@ class KubeSink:
         while not self._closing:
             self._round()
             with self._changed:
-                if not (self._closing or self._has_updates):
+                if not (self._closing or self._has_updates or self._has_tokens):
                     self._changed.wait(ROUND_SECONDS)
                 self._has_updates = False
         if self._backoff.ready(time.monotonic()):
@@ -186,7 +188,7 @@ class KubeSink:
 
     def _round(self) -> None:
         """Do one round; a defect costs that part of it only, and is logged."""
-        parts = (self._write_telemetry, self._read_nodes, self._write_or_stop)
+        parts = (self._review_tokens, self._write_telemetry, self._read_nodes, self._write_or_stop)
         done = [self._attempt(part) for part in parts]  # a defect of one does not stop the others
         self._is_broken = not all(done)
 
@@ -218,6 +220,13 @@ class KubeSink:
     def _read_nodes(self) -> None:
         if self._nodes is not None:
             _request(self._nodes.step, self._nodes_backoff)
+
+    @property
+    def _has_tokens(self) -> bool:
+        return self.tokens.waiting and self._tokens_backoff.ready(time.monotonic())
+
+    def _review_tokens(self) -> None:
+        _request(self.tokens.step, self._tokens_backoff)
 
     def _write_reports(self, now: float) -> None:
         self._list(now)

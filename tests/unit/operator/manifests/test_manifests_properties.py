@@ -20,11 +20,12 @@ from reveal_contract.kube.names import (
     METRICS_PORT,
     child_name,
 )
+from reveal_contract.origin import AUDIENCE
 from reveal_contract.redis_address import parse_url
 from reveal_contract.settings import AnalyzerSettings, CollectorSettings
 from reveal_operator.manifests import owned_manifests
 from reveal_operator.settings import analyzer_settings, collector_settings
-from reveal_operator.spec import parse
+from reveal_operator.spec import SpecError, parse
 from support.profile_factory import DEFAULTS, NAMES_OF_PROFILES, SPECS, built, container, profile
 from support.property_tests import examples
 
@@ -237,6 +238,41 @@ def test_collectors_can_have_a_user_of_redis_of_their_own() -> None:
     word = environment(by_kind["DaemonSet"])["REVEAL_REDIS_PASSWORD"]["valueFrom"]["secretKeyRef"]
     assert word == {"name": "few-rights", "key": "word"}
     assert "all-rights" not in json.dumps(by_kind["DaemonSet"])
+
+
+def origin_of(proof: str, minor: int = 30) -> tuple[dict[str, Any] | None, str, str]:
+    """Return the volume of the token, the collector's setting and the analyzer's."""
+    by_kind = built({"analyzer": {"originProof": proof}}, kubernetes_minor=minor)
+    files = by_kind["ConfigMap"]["data"]
+    collector = CollectorSettings.from_mapping(
+        {**json.loads(files["collector.json"]), "node": "n", "redisUrl": "redis://r"}
+    )
+    mounts = {each["name"] for each in container(by_kind["DaemonSet"])["volumeMounts"]}
+    volume = named(by_kind["DaemonSet"]).get("origin")
+    assert ("origin" in mounts) == (volume is not None)
+    analyzer = AnalyzerSettings.from_json(files["analyzer.json"])
+    return volume, collector.origin_token_file, analyzer.origin_proof
+
+
+@pytest.mark.parametrize("proof", ["Preferred", "Required"])
+def test_collectors_have_a_token_that_proves_their_node(proof: str) -> None:
+    volume, file, setting = origin_of(proof)
+    assert volume is not None
+    [source] = volume["projected"]["sources"]
+    assert source["serviceAccountToken"]["audience"] == AUDIENCE
+    assert file.endswith(f"/{source['serviceAccountToken']['path']}")
+    assert setting == proof.lower()
+
+
+@pytest.mark.parametrize(("proof", "minor"), [("Off", 30), ("Off", 29), ("Preferred", 29)])
+def test_no_token_is_mounted_that_cannot_be_reviewed(proof: str, minor: int) -> None:
+    """Before 1.30 the API server does not say of which node a token is."""
+    assert origin_of(proof, minor) == (None, "", "off")
+
+
+def test_a_proof_cannot_be_required_of_an_older_api_server() -> None:
+    with pytest.raises(SpecError, match=r"originProof: Required needs Kubernetes 1\.30"):
+        origin_of("Required", 29)
 
 
 def test_a_profile_with_a_redis_of_its_own_gets_nothing_of_the_operators() -> None:

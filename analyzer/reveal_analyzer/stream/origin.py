@@ -1,0 +1,226 @@
+"""Whether a slice comes from the node whose name it has.
+
+A slice names a key, which is made of a token.  The node's collector wrote the token to Redis, and
+the API server says of which node it is.  That takes some requests for each new token, in which the
+slices of it wait; then a slice costs some microseconds.
+"""
+
+from __future__ import annotations
+
+import hmac
+import time
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
+from enum import Enum
+from itertools import islice
+from typing import Any
+
+import redis
+
+from reveal_analyzer.formatting import list_some
+from reveal_analyzer.stream.consumer import StreamEntry
+from reveal_analyzer.telemetry.degraded import Degradation
+from reveal_contract.names import FIELD_DATA, FIELD_PROOF, TOKENS, node_key, shard
+from reveal_contract.origin import ID_BYTES, MAX_TOKEN_BYTES, OriginKey, key_of, prove
+
+_DATA, _PROOF = FIELD_DATA.encode(), FIELD_PROOF.encode()
+UNPROVEN_SLICES = "UnprovenSlices"  # reason of the condition Degraded
+NO_PROOF = "it does not prove its origin"
+WRONG_PROOF = "its proof of origin is wrong"
+FOREIGN_TOKEN = "its proof of origin is made of the token of another node"  # noqa: S105
+# Of a node whose slices prove their origin each second, no others are taken.  A collector of an
+# earlier version, after a rollback, needs longer than this to start.
+PROVEN_MS = 3000
+WAIT_SECONDS = 10.0  # for the API server; slices that must prove their origin wait _LAST_SECONDS
+_LAST_SECONDS = 60.0
+_ASK_SECONDS, _ASK_AGAIN_SECONDS = 0.25, 10.0  # about a token that is pending, or not known
+_MOST_ASKED = 64  # keys that are looked for together
+_KEYS_OF_NODE = 16  # a token is renewed after 48 minutes
+_MOST_WAITING = 256  # slices of a key
+_STILL_SECONDS = 300.0  # a refusal is reported for so long
+_MOST_NAMED = 3  # names in a message
+
+
+class TokenOwner(Enum):
+    """What the API server says of a token."""
+
+    NODE = "of the collector of the node"
+    FOREIGN = "of something else"
+    NOBODY = "not valid, or not any more"
+    PENDING = "not known yet"
+    UNKNOWN = "cannot be known"
+
+
+Review = Callable[[str, bytes], TokenOwner]  # of a token that is in the record of a node
+
+
+@dataclass
+class _Key:
+    """A key that slices of a node name, and the slices that wait until its owner is known."""
+
+    node: str
+    id: bytes
+    since_s: float
+    owner: TokenOwner = TokenOwner.PENDING
+    key: OriginKey | None = None
+    token: bytes = b""
+    due_s: float = 0.0
+    waiting: list[StreamEntry] = field(default_factory=list)
+
+    def waits(self, entry: StreamEntry) -> bool:
+        """Take a slice if the owner is not known yet."""
+        if self.owner is not TokenOwner.PENDING or len(self.waiting) >= _MOST_WAITING:
+            return False
+        self.waiting.append(entry)
+        return True
+
+    def decide(self, owner: TokenOwner, now: float) -> None:
+        self.owner = owner
+        self.due_s = now + (_ASK_SECONDS if owner is TokenOwner.PENDING else _ASK_AGAIN_SECONDS)
+
+    def released(self) -> list[StreamEntry]:
+        """Remove and return the slices that need not wait any longer."""
+        if self.owner is TokenOwner.PENDING:
+            return []
+        waiting, self.waiting = self.waiting, []
+        return waiting
+
+
+class OriginCheck:
+    """Decides on slices; ``required`` refuses all that do not prove their origin.
+
+    Else they are taken while no others of their node do.  ``review`` sends no request.
+    """
+
+    def __init__(self, profile: str, review: Review, *, required: bool) -> None:
+        self._profile, self._review, self._required = profile, review, required
+        self._wait_s = _LAST_SECONDS if required else WAIT_SECONDS
+        self._keys: dict[str, dict[bytes, _Key]] = {}  # by node; those used last are at the end
+        self._open: dict[tuple[str, bytes], _Key] = {}  # whose owner is not known
+        self._proven_ms: dict[str, int] = {}  # when the last slice of a node proved its origin
+        self._refused: dict[str, float] = {}  # nodes, and when their last slice was refused
+
+    def refusal(self, entry: StreamEntry, node: str) -> str | None:
+        """Return why a slice is not taken, "" if it is; None for one that waits here."""
+        proof = entry.fields.get(_PROOF, b"")
+        if len(proof) <= ID_BYTES:
+            return self._without_proof(entry, node)
+        known = self._key(node, proof[:ID_BYTES])
+        if known is None:  # somebody makes up keys: when one of them is decided, there is room
+            return None if self._waits(entry, node) else self._refuse(node, NO_PROOF)
+        return None if known.waits(entry) else self._verdict(entry, known, proof)
+
+    def decided(self, client: redis.Redis) -> list[StreamEntry]:
+        """Return slices that wait no longer: ``refusal`` decides on them now.
+
+        Raises what redis-py raises.
+        """
+        if not self._open:
+            return []
+        now = time.monotonic()
+        due = list(islice((each for each in self._open.values() if each.due_s <= now), _MOST_ASKED))
+        self._find_tokens(client, [each for each in due if not each.token])
+        for known in due:
+            known.decide(self._owner(known, now), now)
+            if known.owner not in (TokenOwner.PENDING, TokenOwner.UNKNOWN):
+                del self._open[known.node, known.id]
+        return [entry for known in due for entry in known.released()]
+
+    def forget(self, nodes: Iterable[str]) -> None:
+        """Forget nodes that are gone."""
+        for node in nodes:
+            for key_id in self._keys.pop(node, ()):
+                self._open.pop((node, key_id), None)
+            self._proven_ms.pop(node, None)
+
+    def forget_shards(self, shards: Collection[int]) -> None:
+        """Forget the nodes of shards that another analyzer reads, and drop what waits of them."""
+        self.forget([node for node in self._keys if shard(node) in shards])
+
+    def degradations(self) -> list[Degradation]:
+        """Return that slices were refused lately."""
+        oldest = time.monotonic() - _STILL_SECONDS
+        self._refused = {node: last for node, last in self._refused.items() if last >= oldest}
+        if not self._refused:
+            return []
+        named = list_some(sorted(map(repr, self._refused)), most=_MOST_NAMED)
+        text = (
+            f"slices in the name of {named} are refused, as they do not prove that they come from"
+            " there: somebody else writes to this Redis"
+        )
+        if self._required:
+            text += ", or a collector is of an earlier version"
+        return [Degradation(UNPROVEN_SLICES, len(self._refused), text)]
+
+    def _verdict(self, entry: StreamEntry, known: _Key, proof: bytes) -> str | None:
+        """Decide on a slice by its proof, whose key is decided."""
+        node = known.node
+        if known.owner is TokenOwner.FOREIGN:
+            return self._refuse(node, FOREIGN_TOKEN)
+        if known.owner is not TokenOwner.NODE or known.key is None:
+            return self._without_proof(entry, node)
+        if not hmac.compare_digest(proof, prove(known.key, entry.fields[_DATA])):
+            return self._refuse(node, WRONG_PROOF)
+        self._proven_ms[node] = entry.time_ms
+        return ""
+
+    def _without_proof(self, entry: StreamEntry, node: str) -> str | None:
+        # it must not overtake those that may prove their origin: they decide on it, too
+        if not self._required and self._waits(entry, node):
+            return None
+        last_ms = self._proven_ms.get(node)
+        if self._required or (last_ms is not None and entry.time_ms - last_ms < PROVEN_MS):
+            return self._refuse(node, NO_PROOF)
+        return ""
+
+    def _waits(self, entry: StreamEntry, node: str) -> bool:
+        """Let a slice wait until a key of its node is decided, if there is one to decide."""
+        return any(known.waits(entry) for known in self._keys.get(node, {}).values())
+
+    def _refuse(self, node: str, reason: str) -> str:
+        self._refused[node] = time.monotonic()
+        return reason
+
+    def _key(self, node: str, key_id: bytes) -> _Key | None:
+        """Return what is known of a key; None where a node has too many keys."""
+        keys = self._keys.setdefault(node, {})
+        known = keys.pop(key_id, None)
+        if known is None:
+            if len(keys) >= _KEYS_OF_NODE and not self._drop_unused(keys):
+                return None
+            known = self._open[node, key_id] = _Key(node, key_id, time.monotonic())
+        keys[key_id] = known
+        return known
+
+    def _drop_unused(self, keys: dict[bytes, _Key]) -> bool:
+        """Drop the key that was not used for longest, one that proves nothing first."""
+        decided = [known for known in keys.values() if known.owner is not TokenOwner.PENDING]
+        useless = [known for known in decided if known.owner is not TokenOwner.NODE]
+        for known in (useless or decided)[:1]:
+            del keys[known.id]
+            self._open.pop((known.node, known.id), None)
+        return bool(decided)
+
+    def _owner(self, known: _Key, now: float) -> TokenOwner:
+        """Return the owner of the token of which a key is made.
+
+        A collector announces the token first: without one the key is made of nothing.
+        """
+        if not known.token:
+            return TokenOwner.UNKNOWN
+        owner = self._review(known.node, known.token)
+        waited = now - known.since_s >= self._wait_s
+        return TokenOwner.UNKNOWN if owner is TokenOwner.PENDING and waited else owner
+
+    def _find_tokens(self, client: redis.Redis, keys: list[_Key]) -> None:
+        """Request the tokens of nodes, and find those of which these keys are made."""
+        if not keys:
+            return
+        with client.pipeline(transaction=False) as pipe:
+            for known in keys:
+                pipe.hmget(node_key(self._profile, known.node), list(TOKENS))
+            found: list[Any] = pipe.execute()
+        for known, tokens in zip(keys, found, strict=True):
+            for token in filter(None, tokens):
+                if len(token) <= MAX_TOKEN_BYTES and (key := key_of(token)).id == known.id:
+                    known.token, known.key = token, key

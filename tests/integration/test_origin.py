@@ -1,0 +1,230 @@
+"""Slices that prove their origin, and those that do not, at a real Redis."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from reveal_analyzer.stream import origin
+from reveal_analyzer.stream.origin import OriginCheck, TokenOwner
+from reveal_analyzer.stream.reader import StreamReader
+from reveal_analyzer.stream.slice_admission import SliceAdmission
+from reveal_contract import names, wire
+from reveal_contract.names import TOKENS, node_key
+from reveal_contract.origin import key_of, prove
+from support.redis_streams import TABLE, Stream, beats, count, message, node_sequences, read
+
+NODE, TOKEN = "n", b"token of n"
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(origin, "_ASK_SECONDS", 0.02)
+
+
+@dataclass
+class Owners:
+    """What the API server says of tokens."""
+
+    known: dict[bytes, TokenOwner] = field(default_factory=dict)
+    asked: list[tuple[str, bytes]] = field(default_factory=list)
+
+    def review(self, node: str, token: bytes) -> TokenOwner:
+        self.asked.append((node, token))
+        return self.known.get(token, TokenOwner.PENDING)
+
+
+@pytest.fixture
+def owners() -> Owners:
+    return Owners({TOKEN: TokenOwner.NODE})
+
+
+def reader_of(stream: Stream, owners: Owners, *, required: bool) -> StreamReader:
+    check = OriginCheck("default", owners.review, required=required)
+    return stream.reader(admission=SliceAdmission(origin=check))
+
+
+def announce(stream: Stream, token: bytes, minute: int = 0) -> None:
+    stream.client.hset(node_key("default", NODE), TOKENS[minute], token)
+
+
+def send(
+    stream: Stream, sequence: int, token: bytes | None = TOKEN, *, proven: int | None = None
+) -> None:
+    """Send a slice; its proof is that of slice ``proven`` if that is another."""
+    data, other = (_encoded(sequence), _encoded(sequence if proven is None else proven))
+    fields = {names.FIELD_NODE: NODE, names.FIELD_DATA: data}
+    if token is not None:
+        fields[names.FIELD_PROOF] = prove(key_of(token), other)
+    stream.raw(NODE, fields)
+
+
+def _encoded(sequence: int) -> bytes:
+    return wire.encode(message(NODE, sequence), wire.gauges(TABLE))
+
+
+@pytest.mark.parametrize("required", [False, True])
+def test_proven_slices_are_taken_in_order_and_their_token_is_reviewed_once(
+    stream: Stream, owners: Owners, required: bool
+) -> None:
+    announce(stream, TOKEN)
+    for sequence in range(5):
+        send(stream, sequence)
+    reader = reader_of(stream, owners, required=required)
+    got = read(reader, count(5))
+    assert node_sequences(got) == [(NODE, sequence) for sequence in range(5)]
+    assert owners.asked == [(NODE, TOKEN)]
+    assert stream.pending(NODE) == 0
+
+
+@pytest.mark.parametrize("required", [False, True])
+def test_beside_proven_slices_no_others_are_taken(
+    stream: Stream, owners: Owners, required: bool
+) -> None:
+    announce(stream, TOKEN)
+    announce(stream, b"of another node", 1)
+    owners.known[b"of another node"] = TokenOwner.FOREIGN
+    reader = reader_of(stream, owners, required=required)
+    send(stream, 0)
+    assert node_sequences(read(reader, count(1))) == [(NODE, 0)]
+    send(stream, 1, None)
+    send(stream, 2, b"of another node")
+    send(stream, 3, b"never announced")
+    send(stream, 4, proven=0)
+    send(stream, 5)
+    assert node_sequences(read(reader, count(1))) == [(NODE, 5)]
+    read(reader, lambda _: reader.counts.refused == 4)
+    assert stream.pending(NODE) == 0, "all are acknowledged"
+
+
+def test_a_forged_slice_holds_back_none(stream: Stream, owners: Owners) -> None:
+    """Its token is of the attacker's own node, and the API server is asked about it."""
+    announce(stream, TOKEN)
+    announce(stream, b"pending", 1)
+    reader = reader_of(stream, owners, required=True)
+    send(stream, 0, b"pending")
+    for sequence in range(1, 4):
+        send(stream, sequence)
+    assert node_sequences(read(reader, count(3))) == [(NODE, each) for each in range(1, 4)]
+
+
+def test_a_node_without_proofs_is_taken_unless_they_are_required(
+    stream: Stream, owners: Owners
+) -> None:
+    """Its collector is of an earlier version."""
+    for sequence in range(3):
+        send(stream, sequence, None)
+    reader = reader_of(stream, owners, required=False)
+    assert len(read(reader, count(3))) == 3
+    reader.close()
+    strict = reader_of(stream, owners, required=True)
+    send(stream, 3, None)
+    read(strict, lambda _: strict.counts.refused == 1)
+
+
+def test_after_a_rollback_slices_without_proof_are_taken_again(
+    stream: Stream, owners: Owners, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(origin, "PROVEN_MS", 0)
+    announce(stream, TOKEN)
+    reader = reader_of(stream, owners, required=False)
+    send(stream, 0)
+    send(stream, 1, None)
+    assert node_sequences(read(reader, count(2))) == [(NODE, 0), (NODE, 1)]
+
+
+def test_a_renewed_token_is_taken_over_without_a_gap(stream: Stream, owners: Owners) -> None:
+    announce(stream, TOKEN)
+    reader = reader_of(stream, owners, required=True)
+    send(stream, 0)
+    read(reader, count(1))
+    announce(stream, b"renewed", 1)
+    send(stream, 1, b"renewed")
+    send(stream, 2, b"renewed")
+    assert beats(reader) == [], "its review is not there yet"
+    owners.known[b"renewed"] = TokenOwner.NODE
+    assert node_sequences(read(reader, count(2))) == [(NODE, 1), (NODE, 2)]
+    assert reader.counts.refused == 0
+
+
+@pytest.mark.parametrize(("required", "refused"), [(False, 0), (True, 2)])
+def test_an_api_server_that_does_not_answer_decides_by_the_setting(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch, required: bool, refused: int
+) -> None:
+    monkeypatch.setattr(origin, "WAIT_SECONDS", 0.1)
+    monkeypatch.setattr(origin, "_LAST_SECONDS", 0.1)
+    announce(stream, TOKEN)
+    reader = reader_of(stream, Owners(), required=required)
+    send(stream, 0)
+    send(stream, 1)
+    got = read(reader, lambda got: len(got) + reader.counts.refused == 2)
+    assert len(got) == 2 - refused
+    assert stream.pending(NODE) == 0
+
+
+def test_the_right_to_review_that_comes_later_is_used(
+    stream: Stream, owners: Owners, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(origin, "_ASK_AGAIN_SECONDS", 0.02)
+    owners.known[TOKEN] = TokenOwner.UNKNOWN
+    announce(stream, TOKEN)
+    reader = reader_of(stream, owners, required=True)
+    send(stream, 0)
+    read(reader, lambda _: reader.counts.refused == 1)
+    owners.known[TOKEN] = TokenOwner.NODE
+    beats(reader)
+    send(stream, 1)
+    assert node_sequences(read(reader, count(1))) == [(NODE, 1)]
+
+
+def test_keys_without_end_leave_room_for_those_of_the_node(stream: Stream, owners: Owners) -> None:
+    announce(stream, TOKEN)
+    reader = reader_of(stream, owners, required=True)
+    for sequence in range(100):
+        send(stream, sequence, b"made up %d" % sequence)
+    send(stream, 100)
+    got = read(reader, lambda got: len(got) + reader.counts.refused == 101)
+    assert node_sequences(got) == [(NODE, 100)]
+
+
+def test_what_is_refused_is_a_degradation(stream: Stream, owners: Owners) -> None:
+    check = OriginCheck("default", owners.review, required=False)
+    reader = stream.reader(admission=SliceAdmission(origin=check))
+    announce(stream, TOKEN)
+    send(stream, 0)
+    read(reader, count(1))
+    assert check.degradations() == []
+    send(stream, 1, None)
+    read(reader, lambda _: reader.counts.refused == 1)
+    (found,) = check.degradations()
+    assert found.reason == origin.UNPROVEN_SLICES
+    assert "'n'" in found.message
+
+
+def test_waiting_slices_go_to_the_analyzer_that_takes_the_shard(
+    stream: Stream, owners: Owners
+) -> None:
+    announce(stream, b"pending")
+    first = reader_of(stream, owners, required=True)
+    send(stream, 0, b"pending")
+    beats(first)
+    assert stream.pending(NODE) == 1
+    first.close()
+    owners.known[b"pending"] = TokenOwner.NODE
+    second = reader_of(stream, owners, required=True)
+    assert node_sequences(read(second, count(1))) == [(NODE, 0)]
+
+
+def test_a_slice_without_proof_waits_for_the_review_of_those_before_it(
+    stream: Stream, owners: Owners
+) -> None:
+    """When an analyzer starts, a forged slice must not be taken in the place of the node's own."""
+    announce(stream, b"pending")
+    reader = reader_of(stream, owners, required=False)
+    send(stream, 0, b"pending")
+    send(stream, 1, None)
+    assert beats(reader) == []
+    owners.known[b"pending"] = TokenOwner.NODE
+    assert node_sequences(read(reader, count(1))) == [(NODE, 0)]
+    read(reader, lambda _: reader.counts.refused == 1)
