@@ -36,7 +36,7 @@ from reveal_contract.foreign_names import printable
 from reveal_contract.kube.names import POD_VARIABLE
 from reveal_contract.names import REDIS_VARIABLE
 from reveal_contract.redis_address import with_credentials
-from reveal_contract.runtime import logs
+from reveal_contract.runtime import logs, thread_defects
 from reveal_contract.runtime.ignored_signals import without_ignored
 from reveal_contract.runtime.liveness import LivenessFiles
 from reveal_contract.runtime.memory import usable_bytes
@@ -65,6 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run until SIGTERM or SIGINT; the second one ends it at once.  0 done, 1 error, 2 usage."""
     arguments = parser().parse_args(argv)
     logs.set_up(arguments.log_format)
+    thread_defects.end_on_defects()
     # before the imports, which take seconds: a signal during them is an orderly shutdown too
     stopping = _stop_on_signals(arguments.drain_seconds)
     try:

@@ -27,7 +27,7 @@ from reveal_contract.kube.names import NAMESPACE_VARIABLE, NODE_VARIABLE, POD_VA
 from reveal_contract.names import REDIS_VARIABLE
 from reveal_contract.recording import RecordingWriter
 from reveal_contract.redis_address import with_credentials
-from reveal_contract.runtime import logs
+from reveal_contract.runtime import logs, thread_defects
 from reveal_contract.runtime.liveness import LivenessFiles
 from reveal_contract.settings import CollectorSettings, SettingsError
 
@@ -47,6 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     arguments = parser().parse_args(argv)
     logs.set_up(arguments.log_format)
+    thread_defects.end_on_defects()
     memory_saving.limit_allocator()
     try:
         if arguments.die_with_parent:

@@ -27,7 +27,7 @@ from support.published_sources import COLLECTOR_SECRET, evaluation_redis
 pytestmark = pytest.mark.timeout(900)
 
 NODE, COMPROMISED = "node2", "node3"
-_SHOWN_S = 60.0
+_REPORTED_S = 60.0
 _AGAIN_S = 0.3  # between two attacks
 _STREAM = names.samples_key(PROFILE, names.shard(NODE))
 _NODE_KEY = names.node_key(PROFILE, NODE)
@@ -81,25 +81,25 @@ def test_a_cgroup_whose_name_is_no_text(pods: Pods, jobs: str) -> None:
 
 
 class Forger:
-    """Writes slices in the name of a node: without proof, with one that it saw, with its own."""
+    """Writes slices in the name of a node: without proof, with one of the node, with its own."""
 
     def __init__(self, watched: Release) -> None:
-        self._seen = evaluation_redis(watched)
+        self._reader = evaluation_redis(watched)
         self._login = evaluation_redis(watched, COLLECTOR_SECRET)
         self.written = 0
         self.proofs: tuple[Callable[[bytes, bytes], dict[str, bytes]], ...] = (
-            lambda data, seen: {},
-            lambda data, seen: {names.FIELD_PROOF: seen},
-            lambda data, seen: {names.FIELD_PROOF: prove(key_of(self._own_token()), data)},
+            lambda data, last: {},
+            lambda data, last: {names.FIELD_PROOF: last},
+            lambda data, last: {names.FIELD_PROOF: prove(key_of(self._own_token()), data)},
         )
 
     def forge(self) -> None:
         """Write one: a copy of the node's last slice that comes after it."""
-        entries: Any = self._seen.xrevrange(_STREAM, count=16)
+        entries: Any = self._reader.xrevrange(_STREAM, count=16)
         fields = next(found for _, found in entries if found[b"n"] == NODE.encode())
         _, key = wire.peek(fields[b"d"])
         tables = ChannelTables(PROFILE)
-        tables.fetch(self._seen, {key: [NODE]})
+        tables.fetch(self._reader, {key: [NODE]})
         if (known := tables.get(key)) is None:
             return
         message = wire.decode(fields[b"d"], known.gauges)
@@ -110,7 +110,7 @@ class Forger:
 
     def _own_token(self) -> bytes:
         """Return the token of the node that is compromised, announced as one of the other's."""
-        tokens: Any = self._seen.hmget(names.node_key(PROFILE, COMPROMISED), list(names.TOKENS))
+        tokens: Any = self._reader.hmget(names.node_key(PROFILE, COMPROMISED), list(names.TOKENS))
         token: bytes = next(filter(None, tokens))
         self._login.hset(_NODE_KEY, names.TOKENS[0], token)
         return token
@@ -139,11 +139,11 @@ def _attacked(attack: Callable[[], None]) -> Iterator[None]:
 
 
 def _expect_degraded(watched: Release, *words: str) -> None:
-    def says() -> bool:
+    def is_named() -> bool:
         message = str(condition(watched.profile, "Degraded").get("message", ""))
         return all(word in message for word in words)
 
-    wait_for(says, _SHOWN_S, f"Degraded has {words}")
+    wait_for(is_named, _REPORTED_S, f"Degraded has {words}")
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from typing import Any
 from reveal_contract import VERSION
 from reveal_contract.kube.names import NAMESPACE_VARIABLE, POD_VARIABLE
 from reveal_contract.kube.transport import NoAccessError
-from reveal_contract.runtime import logs
+from reveal_contract.runtime import logs, thread_defects
 from reveal_operator.app import RESYNC_S, Operator, OperatorOptions
 from reveal_operator.kopflog import filter_kopf_logs
 from reveal_operator.kube import KubernetesClient, connect
@@ -30,6 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run until SIGTERM or SIGINT; 0 done, 1 error, 2 usage or no access to a cluster."""
     arguments = parser().parse_args(argv)
     logs.set_up(arguments.log_format, getattr(logging, arguments.log_level.upper()))
+    thread_defects.end_on_defects()
     filter_kopf_logs()
     try:
         api = connect(arguments.kubeconfig)

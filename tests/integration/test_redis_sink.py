@@ -299,6 +299,38 @@ def test_cpu_shares_are_published_on_change_beside_the_status(redis_server: Path
         assert names.CPU_SHARES not in json.loads(status_of(client))
 
 
+def test_a_name_that_is_no_text_holds_up_nothing(redis_server: Path) -> None:
+    """All names are made printable where they are read; one that was forgotten must not matter."""
+    client = redis.Redis(unix_socket_path=str(redis_server))
+    status = {"subjects": [{"key": "\udcff.scope"}], "cpuShares": {"groups": ["\udcff"]}}
+    with running(settings(redis_server), lambda: status) as sink:
+        sink.put(shipment(0))
+        wait_until(lambda: sink.health().delivered == 1)
+    assert sequences(client) == [0]
+
+
+def test_a_defect_is_logged_once_and_the_next_attempt_may_succeed(
+    redis_server: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    broken = [True]
+
+    def status() -> dict[str, Any]:
+        if broken[0]:
+            raise RuntimeError("a defect")
+        return {}
+
+    with running(settings(redis_server), status) as sink:
+        sink.put(shipment(0))
+        wait_until(lambda: "a defect" in sink.health().health_error)
+        sink.put(shipment(1))
+        wait_until(lambda: sink.health().buffered == 2)
+        time.sleep(0.5)  # some attempts
+        broken[0] = False
+        wait_until(lambda: sink.health().delivered == 2)
+        assert sink.health().health_error == ""
+    assert [record.exc_info is not None for record in caplog.records].count(True) == 1
+
+
 def test_two_profiles_on_a_node_have_subjects_and_status_of_their_own(redis_server: Path) -> None:
     client = redis.Redis(unix_socket_path=str(redis_server))
     pods = [{"instance": "ml/a", "kind": "Pod", "name": "a", "namespace": "ml", "uid": "u"}]

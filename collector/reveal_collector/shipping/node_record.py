@@ -108,7 +108,8 @@ class NodeRecord:
                 continue
             text = json.dumps(status[field], separators=(",", ":"), ensure_ascii=False)
             if text != self._written.get(field):
-                self._write(field, text)
+                # a lone surrogate is written as the escape that JSON has for it
+                self._write(field, text.encode(errors="backslashreplace"))
                 self._written[field] = text
 
     def _write(self, field: str, value: str | bytes) -> list[Any]:

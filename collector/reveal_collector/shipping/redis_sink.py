@@ -93,7 +93,13 @@ class RedisSink:
                 self._deliver()
                 self._publish_status()
             except (RedisError, OSError) as error:
-                self._disconnect(error)
+                self._disconnect(f"Redis does not accept slices, they are buffered: {_text(error)}")
+                self._pause(backoff.next())
+                continue
+            except Exception as error:  # it must not end the thread: the next attempt may succeed
+                if not self._error:
+                    log.exception("a defect holds up the delivery of slices")
+                self._disconnect(f"slices are not delivered, by a defect: {_text(error)}")
                 self._pause(backoff.next())
                 continue
             if self._error:
@@ -174,11 +180,8 @@ class RedisSink:
             self._status_due = time.monotonic() + STATUS_SECONDS
             self._record.publish(self._status(), self._facts)
 
-    def _disconnect(self, error: Exception) -> None:
+    def _disconnect(self, message: str) -> None:
         """Close the connection after an error; everything is written again on the next one."""
-        message = (
-            f"Redis does not accept slices, they are buffered: {error or type(error).__name__}"
-        )
         if message != self._error:
             log.warning("%s", message)
         self._error = message
@@ -194,3 +197,7 @@ class RedisSink:
                 self._changed.wait_for(lambda: self._deadline is not None, seconds)
                 return
         time.sleep(max(0.0, min(seconds, self._deadline - time.monotonic())))
+
+
+def _text(error: Exception) -> str:
+    return str(error) or type(error).__name__

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,7 @@ from reveal_collector.ledger.shares import (
     nice_weight,
 )
 from reveal_collector.ledger.slots import Slot
-from reveal_contract.cpu_shares import CpuGroup, CpuMember
+from reveal_contract.cpu_shares import CpuGroup, CpuMember, CpuShares
 
 POD = "/kubepods/burstable/pod1"
 STAT = "7 (a ) b) S 1 7 7 0 -1 0 0 0 0 0 0 0 0 0 20 {nice} 1 0 5 0 0{rest} 0 {policy} 0 0"
@@ -57,6 +59,22 @@ def test_the_groups_of_a_pod_are_all_cgroups_above_it(unified: Path) -> None:
             CpuGroup(POD, "/kubepods/burstable", 102.4, 1.5),
         ),
     )
+
+
+def test_a_name_that_is_no_text_leaves_the_collector_in_printable_form(tmp_path: Path) -> None:
+    name = os.fsdecode(b"\xff.scope")
+    put(tmp_path, {"cpuset.cpus.effective": "0-7", f"{name}/a/cpu.weight": "100",
+                   f"{name}/cpu.weight": "100"})  # fmt: skip
+    member, chain = CgroupShares({"unified": tmp_path}).read(name, f"/{name}/a")
+    rows = CpuShares(chain, (member,)).to_rows()
+    assert rows == {
+        "groups": [
+            {"path": r"/\xff.scope"},
+            {"path": r"/\xff.scope/a", "parent": r"/\xff.scope"},
+        ],
+        "members": [{"subject": r"\xff.scope", "group": r"/\xff.scope/a"}],
+    }
+    json.dumps(rows, ensure_ascii=False).encode()
 
 
 def test_a_cgroup_without_the_controller_is_no_group(unified: Path) -> None:
