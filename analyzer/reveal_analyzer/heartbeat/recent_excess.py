@@ -6,7 +6,8 @@ stand out are kept: hundreds of bytes instead of tens of thousands.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +19,9 @@ from reveal_contract.time_units import NS_PER_SECOND
 
 _KEPT_S = 100
 _STANDS_OUT = 1.0  # spreads
-_NEAR_S = 10  # of an onset
+_NEAR_NS = 10 * NS_PER_SECOND  # of an onset
+_INEXACT_NS = 3 * NS_PER_SECOND  # an onset is known to some seconds
+_ENDED = 0.5  # of the excess before the onset: a column that has less after it does not explain it
 
 
 @dataclass(frozen=True)
@@ -53,21 +56,44 @@ class RecentExcess:
         self._kept.clear()
 
     def around(self, onset_ns: int) -> Trace:
-        """Return the trace of the seconds close to an onset."""
+        """Return the trace of the seconds close to an onset.
+
+        What stood out before it and not after it has ended with it, as another fault did: it
+        counts as at its baseline.
+        """
+        near = [each for each in self._kept if abs(each.start_ns - onset_ns) <= _NEAR_NS]
+        ended = _ended(near, onset_ns)
         trace = Trace()
-        for second in self._kept:
-            if abs(second.start_ns - onset_ns) <= _NEAR_S * NS_PER_SECOND:
-                trace.add(_restored(second))
+        for second in near:
+            trace.add(_restored(second, ended))
         return trace
 
 
-def _restored(sparse: _SparseSecond) -> ObservedSecond:
+def _ended(near: Sequence[_SparseSecond], onset_ns: int) -> Collection[str]:
+    """Return the labels of the columns whose excess ended at the onset."""
+    before = _mean_excess([each for each in near if each.start_ns < onset_ns - _INEXACT_NS])
+    after = _mean_excess([each for each in near if each.start_ns > onset_ns + _INEXACT_NS])
+    return {label for label, mean in before.items() if after[label] < _ENDED * mean}
+
+
+def _mean_excess(seconds: Sequence[_SparseSecond]) -> Counter[str]:
+    """Return the mean weighted excess of each column that has any."""
+    means: Counter[str] = Counter()
+    for second in seconds:
+        for index, weighted in zip(second.indices, second.weighted_excess, strict=True):
+            means[second.plan.labels[index]] += weighted / len(seconds)
+    return means
+
+
+def _restored(sparse: _SparseSecond, ended: Collection[str]) -> ObservedSecond:
     """Return a whole second, with the columns that were not kept at their baseline."""
     width = len(sparse.plan.columns)
     values, weighted_excess = sparse.baseline.copy(), np.zeros(width)
     excess = np.zeros((2, width))
-    values[sparse.indices], weighted_excess[sparse.indices] = sparse.values, sparse.weighted_excess
-    excess[:, sparse.indices] = sparse.excess
+    lasts = [sparse.plan.labels[index] not in ended for index in sparse.indices]
+    indices = sparse.indices[lasts]
+    values[indices], weighted_excess[indices] = sparse.values[lasts], sparse.weighted_excess[lasts]
+    excess[:, indices] = sparse.excess[:, lasts]
     return ObservedSecond(
         sparse.start_ns, sparse.plan, values, excess, weighted_excess, sparse.baseline
     )

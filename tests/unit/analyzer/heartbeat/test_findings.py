@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
-from reveal_analyzer.derive.columns import ColumnPlan, column_plan
-from reveal_analyzer.episodes.trace import ObservedSecond
 from reveal_analyzer.heartbeat.findings import JobMonitor
-from reveal_analyzer.heartbeat.recent_excess import RecentExcess
 from reveal_analyzer.heartbeat.slowdown_state import SUSTAINED_S
 from reveal_analyzer.state.codec import Position, SavedState, decode, encode
 from reveal_analyzer.state.tree import StateError
 from reveal_analyzer.subjects.history import SubjectHistory
-from reveal_contract.channels import Channel, ChannelTable
+from reveal_contract.channels import Channel
 from reveal_contract.finding import (
     Finding,
     FindingChange,
@@ -343,48 +339,6 @@ def test_a_slowdown_refers_to_what_else_is_open() -> None:
     _, updates = played(HeartbeatNode({JOB: lasting(20)}, 230), others=earlier)
     opened = next(update for _, update in updates if update.finding.id != "memory-1")
     assert opened.finding.notes == ("open on this node at the same time: memory-1",)
-
-
-def test_the_changed_metric_of_the_onset_names_the_subsystem() -> None:
-    node = HeartbeatNode({JOB: job(10)}, OVER, others=(PRESSURE,))
-    columns = column_plan(node.table)
-    index = columns.labels.index("storage.pressure.some__mean")
-    monitor = JobMonitor("n1", (), SubjectHistory())
-    updates = []
-    for message in node.slices():
-        observed_second = observed(columns, message.start_ns)
-        if message.sequence >= ONSET:
-            observed_second.excess[0, index] = observed_second.weighted_excess[index] = 12.0
-            observed_second.values[index] = 4e8
-        updates += monitor.update(message, node.table, observed_second, ())
-    opened = updates[0].finding
-    assert opened.subsystem is Subsystem.STORAGE
-    assert "observed with it" in opened.claim
-    assert opened.evidence[0].metric == "storage.pressure.some"
-
-
-def observed(columns: ColumnPlan, start_ns: int) -> ObservedSecond:
-    width = len(columns.columns)
-    return ObservedSecond(
-        start_ns, columns, np.zeros(width), np.zeros((2, width)), np.zeros(width), np.zeros(width)
-    )
-
-
-def test_recent_excess_keeps_only_what_stood_out_near_an_onset() -> None:
-    columns = column_plan(ChannelTable((PRESSURE,), ()))
-    index = columns.labels.index("storage.pressure.some__mean")
-    kept = RecentExcess()
-    for second in range(60):
-        observed_second = observed(columns, BEGIN_NS + second * NS_PER_SECOND)
-        observed_second.excess[0, index] = observed_second.weighted_excess[index] = (
-            float(second == 30) * 42.0
-        )
-        kept.push(observed_second)
-    near = kept.around(BEGIN_NS + 32 * NS_PER_SECOND)
-    assert near.weights[index] == pytest.approx(42 / 21)
-    assert kept.around(BEGIN_NS + 50 * NS_PER_SECOND).weights.max() == 0
-    kept.clear()
-    assert kept.around(BEGIN_NS + 32 * NS_PER_SECOND).weights.size == 0
 
 
 def test_an_impact_in_a_row_is_what_a_report_shows() -> None:
