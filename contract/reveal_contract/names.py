@@ -20,6 +20,8 @@ FACTS = "facts"
 # that those of the collectors of the last minutes stay.  See ``origin``.
 TOKENS = tuple(f"token{minute}" for minute in range(8))
 
+PROOF_OF = "proofOf:"  # before the name of a field: the field with the proof of its origin
+
 # Hashes of collectors of an earlier version, shared by all profiles: nobody else writes them.
 EARLIER_TABLES_KEY = "reveal:catalogue"  # table key (hex) -> channel table as JSON
 EARLIER_NODE_KEYS = {STATUS: "reveal:nodes", SUBJECTS: "reveal:subjects", FACTS: "reveal:facts"}

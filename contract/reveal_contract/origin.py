@@ -34,3 +34,8 @@ def key_of(token: bytes) -> OriginKey:
 def prove(key: OriginKey, data: bytes) -> bytes:
     """Return the proof of a slice: the id of the key, and the code of the wire message ``data``."""
     return key.id + blake2b(data, digest_size=_CODE_BYTES, key=key.secret).digest()
+
+
+def field_data(field: str, value: bytes) -> bytes:
+    """Return what is proven of a field of ``names.node_key``: its name and its value."""
+    return field.encode() + b"\0" + value

@@ -39,7 +39,7 @@ class Redirection(NamedTuple):
 
     is_temporary: bool
     slot: int
-    host: str  # "" is the server that replied
+    host: str  # "" or "?" for the server that replied
     port: int
 
 
@@ -48,8 +48,8 @@ def redirection(reply: str) -> Redirection | None:
     found = _REDIRECTION.fullmatch(reply)
     if found is None:
         return None
-    host = "" if found["host"] in _UNKNOWN_HOSTS else found["host"]
-    return Redirection(found["kind"] == "ASK", int(found["slot"]), host, int(found["port"]))
+    is_temporary = found["kind"] == "ASK"
+    return Redirection(is_temporary, int(found["slot"]), found["host"], int(found["port"]))
 
 
 class ClusterMap:
@@ -87,7 +87,8 @@ class ClusterMap:
 
     def redirected(self, server: RedisAddress, to: Redirection) -> RedisAddress:
         """Return where a server redirects a command to, and note it if the slot has moved."""
-        found = self._address.with_server(to.host or server.host, to.port)
+        host = server.host if to.host in _UNKNOWN_HOSTS else to.host
+        found = self._address.with_server(host, to.port)
         if not to.is_temporary:
             self._moved[to.slot] = found
         return found

@@ -96,10 +96,11 @@ def test_a_server_without_a_name_is_that_which_was_asked(host: Any) -> None:
     assert servers.map.server(1) == own("a", 7)
 
 
-def test_only_a_redirection_for_good_is_remembered() -> None:
+@pytest.mark.parametrize("host", ["", "?"])
+def test_only_a_redirection_for_good_is_remembered(host: str) -> None:
     servers = Servers(a=HALVES, b=HALVES)
     first = servers.map.server(5)
-    asked = servers.map.redirected(first, Redirection(True, 5, "", 8))
+    asked = servers.map.redirected(first, Redirection(True, 5, host, 8))
     assert asked == own("10.0.0.1", 8)
     assert servers.map.server(5) == first
     moved = servers.map.redirected(first, Redirection(False, 5, "10.0.0.2", 2))
@@ -132,7 +133,7 @@ def test_no_server_for_a_slot_is_a_sentence_without_the_password() -> None:
         ("ASK 3999 host.example:6381", Redirection(True, 3999, "host.example", 6381)),
         ("MOVED 1 fd00::1:6381", Redirection(False, 1, "fd00::1", 6381)),
         ("MOVED 1 :6381", Redirection(False, 1, "", 6381)),
-        ("MOVED 1 ?:6381", Redirection(False, 1, "", 6381)),
+        ("MOVED 1 ?:6381", Redirection(False, 1, "?", 6381)),
         ("MOVED", None),
         ("MOVED a b:c", None),
         ("CLUSTERDOWN The cluster is down", None),

@@ -12,6 +12,7 @@ import redis
 from reveal_analyzer.stream.channel_tables import ChannelTables
 from reveal_collector.shipping import node_record
 from reveal_collector.shipping.node_record import NodeRecord
+from reveal_collector.shipping.origin_proof import OriginProof
 from reveal_collector.shipping.resp import RedisConnection
 from reveal_contract import names
 from reveal_contract.channels import Channel, ChannelTable
@@ -38,7 +39,7 @@ class Node:
         self.table_seconds = 2 * given.stream_seconds + given.buffer_seconds
         self.client = redis.Redis(unix_socket_path=str(path))
         self._connection = RedisConnection(given.redis_url, 5.0)
-        self.record = NodeRecord(self._connection, given)
+        self.record = NodeRecord(self._connection, given, OriginProof(""))
 
     def announce(self, *tables: ChannelTable) -> None:
         for table in tables:

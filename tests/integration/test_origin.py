@@ -12,7 +12,7 @@ from reveal_analyzer.stream.reader import StreamReader
 from reveal_analyzer.stream.slice_admission import SliceAdmission
 from reveal_contract import names, wire
 from reveal_contract.names import TOKENS, node_key
-from reveal_contract.origin import key_of, prove
+from reveal_contract.origin import field_data, key_of, prove
 from support.redis_streams import TABLE, Stream, beats, count, message, node_sequences, read
 
 NODE, TOKEN = "n", b"token of n"
@@ -228,3 +228,51 @@ def test_a_slice_without_proof_waits_for_the_review_of_those_before_it(
     owners.known[b"pending"] = TokenOwner.NODE
     assert node_sequences(read(reader, count(1))) == [(NODE, 0)]
     read(reader, lambda _: reader.counts.refused == 1)
+
+
+SUBJECTS_ROW = b'[{"instance": "job", "kind": "Job"}]'
+
+
+def set_subjects(stream: Stream, value: bytes, token: bytes | None) -> None:
+    fields: dict[str, bytes] = {names.SUBJECTS: value, names.PROOF_OF + names.SUBJECTS: b""}
+    if token is not None:
+        proof = prove(key_of(token), field_data(names.SUBJECTS, value))
+        fields[names.PROOF_OF + names.SUBJECTS] = proof
+    stream.client.hset(node_key("default", NODE), mapping=fields)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("required", [False, True])
+def test_the_subjects_of_a_node_that_proves_its_origin_must_prove_it_too(
+    stream: Stream, owners: Owners, required: bool
+) -> None:
+    """Else whoever writes to Redis chooses whom a finding names."""
+    announce(stream, TOKEN)
+    reader = reader_of(stream, owners, required=required)
+    send(stream, 0)
+    read(reader, count(1))
+    set_subjects(stream, SUBJECTS_ROW, TOKEN)
+    assert len(reader.subjects(NODE)) == 1
+    for token in (None, b"of another node"):
+        set_subjects(stream, SUBJECTS_ROW, token)
+        assert reader.subjects(NODE) == ()
+
+
+@pytest.mark.parametrize(("required", "known"), [(False, 1), (True, 0)])
+def test_the_subjects_of_a_node_without_proofs_are_known_unless_they_are_required(
+    stream: Stream, owners: Owners, required: bool, known: int
+) -> None:
+    set_subjects(stream, SUBJECTS_ROW, None)
+    assert len(reader_of(stream, owners, required=required).subjects(NODE)) == known
+
+
+def test_after_a_rollback_subjects_are_known_beside_an_old_proof(
+    stream: Stream, owners: Owners, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(origin, "PROVEN_MS", 0)
+    announce(stream, TOKEN)
+    reader = reader_of(stream, owners, required=False)
+    send(stream, 0)
+    read(reader, count(1))
+    set_subjects(stream, b"[]", TOKEN)
+    stream.client.hset(node_key("default", NODE), names.SUBJECTS, SUBJECTS_ROW)
+    assert len(reader.subjects(NODE)) == 1

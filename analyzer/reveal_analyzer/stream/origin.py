@@ -67,6 +67,12 @@ class _Key:
     due_s: float = 0.0
     waiting: list[StreamEntry] = field(default_factory=list)
 
+    def proves(self, proof: bytes, data: bytes) -> bool:
+        """Whether a proof is right, and made with the token of the collector of the node."""
+        if self.owner is not TokenOwner.NODE or self.key is None:
+            return False
+        return hmac.compare_digest(proof, prove(self.key, data))
+
     def waits(self, entry: StreamEntry) -> bool:
         """Take a slice if the owner is not known yet."""
         if self.owner is not TokenOwner.PENDING or len(self.waiting) >= _MOST_WAITING:
@@ -97,7 +103,9 @@ class OriginCheck:
         self._wait_s = _LAST_SECONDS if required else WAIT_SECONDS
         self._keys: dict[str, dict[bytes, _Key]] = {}  # by node; those used last are at the end
         self._open: dict[tuple[str, bytes], _Key] = {}  # whose owner is not known
-        self._proven_ms: dict[str, int] = {}  # when the last slice of a node proved its origin
+        # when the last slice of a node proved its origin, by Redis and by the monotonic clock
+        self._proven_ms: dict[str, int] = {}
+        self._proven_s: dict[str, float] = {}
         self._refused: dict[str, float] = {}  # nodes, and when their last slice was refused
 
     def refusal(self, entry: StreamEntry, node: str) -> str | None:
@@ -109,6 +117,14 @@ class OriginCheck:
         if known is None:  # somebody makes up keys: when one of them is decided, there is room
             return None if self._waits(entry, node) else self._refuse(node, NO_PROOF)
         return None if known.waits(entry) else self._verdict(entry, known, proof)
+
+    def is_proven(self, node: str, data: bytes, proof: bytes) -> bool:
+        """Return whether data of a node prove their origin, or need not."""
+        known = self._keys.get(node, {}).get(proof[:ID_BYTES])
+        if known is not None and known.proves(proof, data):
+            return True
+        lately = time.monotonic() - self._proven_s.get(node, -PROVEN_MS) < PROVEN_MS / 1000
+        return not (self._required or lately)
 
     def decided(self, client: redis.Redis) -> list[StreamEntry]:
         """Return slices that wait no longer: ``refusal`` decides on them now.
@@ -132,6 +148,7 @@ class OriginCheck:
             for key_id in self._keys.pop(node, ()):
                 self._open.pop((node, key_id), None)
             self._proven_ms.pop(node, None)
+            self._proven_s.pop(node, None)
 
     def forget_shards(self, shards: Collection[int]) -> None:
         """Forget the nodes of shards that another analyzer reads, and drop what waits of them."""
@@ -157,11 +174,11 @@ class OriginCheck:
         node = known.node
         if known.owner is TokenOwner.FOREIGN:
             return self._refuse(node, FOREIGN_TOKEN)
-        if known.owner is not TokenOwner.NODE or known.key is None:
+        if known.owner is not TokenOwner.NODE:
             return self._without_proof(entry, node)
-        if not hmac.compare_digest(proof, prove(known.key, entry.fields[_DATA])):
+        if not known.proves(proof, entry.fields[_DATA]):
             return self._refuse(node, WRONG_PROOF)
-        self._proven_ms[node] = entry.time_ms
+        self._proven_ms[node], self._proven_s[node] = entry.time_ms, time.monotonic()
         return ""
 
     def _without_proof(self, entry: StreamEntry, node: str) -> str | None:

@@ -36,10 +36,10 @@ from reveal_analyzer.stream.slices import decode, peek
 from reveal_analyzer.stream.trimmed import Gap, TrimmedSpans
 from reveal_analyzer.stream.upkeep import StreamUpkeep
 from reveal_analyzer.stream.waiting_slices import WaitingSlices
-from reveal_analyzer.telemetry.node_records import node_shares, node_subjects
+from reveal_analyzer.telemetry.node_records import proven_record, shares_of, subjects_of
 from reveal_contract import wire
-from reveal_contract.cpu_shares import EQUAL_SHARES, CpuShares
-from reveal_contract.names import FIELD_DATA, shard
+from reveal_contract.cpu_shares import CpuShares
+from reveal_contract.names import CPU_SHARES, FIELD_DATA, SUBJECTS, shard
 from reveal_contract.subjects import Identity
 
 log = logging.getLogger(__name__)
@@ -133,19 +133,11 @@ class StreamReader:
 
         This sends a command to Redis: use it for a finding, not for each slice.
         """
-        try:
-            return node_subjects(self.connection.client, self.profile, [node])[node]
-        except OUTAGE as error:
-            log.warning("subjects of node %s are not known: %s", node, error)
-            return ()
+        return subjects_of(node, self._announced(node, SUBJECTS))
 
     def shares(self, node: str) -> CpuShares:
         """Return the CPU shares of the node's subjects, with one command to Redis, as above."""
-        try:
-            return node_shares(self.connection.client, self.profile, node)
-        except OUTAGE as error:
-            log.warning("CPU shares on node %s are not known: %s", node, error)
-            return EQUAL_SHARES
+        return shares_of(node, self._announced(node, CPU_SHARES))
 
     def poll(self, most: int = BATCH) -> list[Received]:
         """Wait for the rest of 50 ms, then return the slices since the last call.
@@ -210,6 +202,14 @@ class StreamReader:
             except OUTAGE as error:
                 log.info("Redis is unavailable, the leases expire by themselves: %s", error)
         self.connection.client.close()
+
+    def _announced(self, node: str, field: str) -> bytes | None:
+        client, is_proven = self.connection.client, self._admission.is_proven
+        try:
+            return proven_record(client, self.profile, field, node, is_proven)
+        except OUTAGE as error:
+            log.warning("%s of node %s are not known: %s", field, node, error)
+            return None
 
     def _poll_once(self, out: list[Received], most: int) -> None:
         if self._leases.due():

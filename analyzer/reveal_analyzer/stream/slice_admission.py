@@ -1,4 +1,4 @@
-"""Which slices an analyzer takes: of which nodes, and of what origin."""
+"""What an analyzer takes: slices and announcements of which nodes, and of what origin."""
 
 from __future__ import annotations
 
@@ -25,6 +25,10 @@ class SliceAdmission:
         if (reason := self._nodes.refusal(node)) or self._origin is None:
             return reason
         return self._origin.refusal(entry, node)
+
+    def is_proven(self, node: str, data: bytes, proof: bytes) -> bool:
+        """Return whether what a node announced may be used."""
+        return self._origin is None or self._origin.is_proven(node, data, proof)
 
     def decided(self, client: redis.Redis) -> list[StreamEntry]:
         """Return the slices that wait no longer; raises what redis-py raises."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import redis
@@ -14,17 +14,22 @@ from reveal_contract.foreign_names import printable
 from reveal_contract.names import (
     CPU_SHARES,
     EARLIER_NODE_KEYS,
+    PROOF_OF,
     SUBJECTS,
     key_pattern,
     node_key,
     node_of_key,
 )
+from reveal_contract.origin import field_data
 from reveal_contract.subjects import Identity, SubjectsError, from_rows
 
 log = logging.getLogger(__name__)
 
 _MOST_LISTED = 8  # nodes in a sentence
 _MOST_BYTES = 4 << 20  # of a record: one of 1,024 subjects has 300 kB
+
+
+IsProven = Callable[[str, bytes, bytes], bool]  # of a node, its data and their proof
 
 
 def node_records(
@@ -55,6 +60,21 @@ def node_subjects(
     """Return the subject tables of nodes; an unusable one is logged and empty."""
     records = node_records(client, profile, SUBJECTS, nodes)
     return {node: subjects_of(node, data) for node, data in zip(nodes, records, strict=True)}
+
+
+def proven_record(
+    client: redis.Redis, profile: str, field: str, node: str, is_proven: IsProven
+) -> bytes | None:
+    """Return a field of a node if it proves its origin, ``None`` where there is none that does."""
+    found: Any = client.hmget(node_key(profile, node), [field, PROOF_OF + field])
+    value: bytes | None = found[0]
+    proof: bytes | None = found[1]
+    if value is None and field in EARLIER_NODE_KEYS:
+        [value] = node_records(client, profile, field, [node])
+    if value is None or is_proven(node, field_data(field, value), proof or b""):
+        return value
+    log.warning("%s of node %s are not known: they do not prove their origin", field, node)
+    return None
 
 
 def node_shares(client: redis.Redis, profile: str, node: str) -> CpuShares:

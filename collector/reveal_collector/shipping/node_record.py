@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+from reveal_collector.shipping.origin_proof import OriginProof
 from reveal_collector.shipping.redis_cluster import Connection
 from reveal_collector.shipping.resp import Command, RedisError
 from reveal_collector.shipping.sinks import StatusProvider
@@ -20,6 +21,7 @@ from reveal_contract.names import (
     CPU_SHARES,
     FACTS,
     KEPT_SECONDS,
+    PROOF_OF,
     STATUS,
     SUBJECTS,
     TOKENS,
@@ -39,8 +41,11 @@ _OWN_FIELDS = (SUBJECTS, CPU_SHARES)  # parts of the status with a field of thei
 class NodeRecord:
     """The keys of one node; methods raise ``RedisError`` and ``OSError``."""
 
-    def __init__(self, connection: Connection, settings: CollectorSettings) -> None:
+    def __init__(
+        self, connection: Connection, settings: CollectorSettings, proof: OriginProof
+    ) -> None:
         self._connection, self._profile = connection, settings.profile
+        self._proof = proof
         self._node = settings.node
         self._key = node_key(settings.profile, settings.node)
         # a table is not renewed after its last slice, which stays in the stream for a while
@@ -74,17 +79,19 @@ class NodeRecord:
             self._announce_whole(table)
         self._table = table
 
-    def announce_token(self, token: bytes | None) -> None:
-        """Write the token that proves slices before the first of them."""
+    def announce_token(self) -> None:
+        """Write the token of which slices and fields are proven, before the first of them."""
+        token = self._proof.token
         if token is not None and token != self._token:
-            self._write(TOKENS[int(time.time() / 60) % len(TOKENS)], token)
+            self._set(TOKENS[int(time.time() / 60) % len(TOKENS)], token)
             self._token = token
+            self._written, self._facts = {}, None  # their proofs name the token before
 
     def publish(self, status: Mapping[str, Any], facts: bytes | None) -> None:
         """Write the status, and what changed; renew the time limits."""
         self._publish_fields(status)
         row = json.dumps({key: value for key, value in status.items() if key not in _OWN_FIELDS})
-        added, _ = self._write(STATUS, row)
+        added, _ = self._set(STATUS, row.encode())
         renewed = self._renewed()
         if facts is not None and facts is not self._facts:
             self._write(FACTS, facts)
@@ -99,7 +106,8 @@ class NodeRecord:
     def withdraw(self) -> None:
         """Remove status and subjects: a collector of an earlier version may run here next."""
         with suppress(RedisError, OSError):
-            self._connection.call(("HDEL", self._key, STATUS, *_OWN_FIELDS))
+            proofs = (PROOF_OF + field for field in _OWN_FIELDS)
+            self._connection.call(("HDEL", self._key, STATUS, *_OWN_FIELDS, *proofs))
 
     def _publish_fields(self, status: Mapping[str, Any]) -> None:
         """Publish subjects and CPU shares if they changed."""
@@ -112,10 +120,14 @@ class NodeRecord:
                 self._write(field, text.encode(errors="backslashreplace"))
                 self._written[field] = text
 
-    def _write(self, field: str, value: str | bytes) -> list[Any]:
-        """Write a field; no end of this process leaves a key without a time limit (MULTI)."""
+    def _write(self, field: str, value: bytes) -> None:
+        """Write a field with the proof of its origin."""
+        self._set(field, value, *self._proof.of_field(field, value))
+
+    def _set(self, *fields: str | bytes | int) -> list[Any]:
+        """Write fields; no end of this process leaves a key without a time limit (MULTI)."""
         return self._connection.transaction(
-            [("HSET", self._key, field, value), ("EXPIRE", self._key, KEPT_SECONDS)]
+            [("HSET", self._key, *fields), ("EXPIRE", self._key, KEPT_SECONDS)]
         )
 
     def _announce_whole(self, table: ChannelTable) -> None:

@@ -1,4 +1,4 @@
-"""The proofs of origin of this node's slices, with a token that the kubelet renews in a file."""
+"""The proofs of origin of what this node sends, with a token that the kubelet renews in a file."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 
 from reveal_collector.shipping.resp import Command
-from reveal_contract.names import FIELD_PROOF
-from reveal_contract.origin import MAX_TOKEN_BYTES, OriginKey, key_of, prove
+from reveal_contract.names import FIELD_PROOF, PROOF_OF
+from reveal_contract.origin import MAX_TOKEN_BYTES, OriginKey, field_data, key_of, prove
 
 log = logging.getLogger(__name__)
 
@@ -16,7 +16,7 @@ READ_SECONDS = 60.0  # a token is renewed when a fifth of its hour is left
 
 
 class OriginProof:
-    """Proves slices with the token of a file; without a file it proves nothing.
+    """Proves slices and fields with the token of a file; without a file it proves nothing.
 
     A token that cannot be read is logged: the last one stays in use.
     """
@@ -43,9 +43,15 @@ class OriginProof:
         if token != self.token:
             self.token, self._key = token, key_of(token)
 
-    def of(self, data: bytes) -> Command:
-        """Return the arguments of XADD with the proof of ``data``; none without a token."""
+    def of_slice(self, data: bytes) -> Command:
+        """Return the arguments of XADD with the proof of a slice; none without a token."""
         return () if self._key is None else (FIELD_PROOF, prove(self._key, data))
+
+    def of_field(self, field: str, value: bytes) -> Command:
+        """Return the arguments of HSET with the proof of a field; none without a token."""
+        if self._key is None:
+            return ()
+        return PROOF_OF + field, prove(self._key, field_data(field, value))
 
     def _note(self, error: str) -> None:
         if error and error != self._error:

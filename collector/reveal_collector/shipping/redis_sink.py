@@ -40,8 +40,8 @@ class RedisSink:
         self._settings = settings
         self._stream = names.samples_key(settings.profile, names.shard(settings.node))
         self._connection = connection_to(settings.redis_url, SOCKET_TIMEOUT)
-        self._record = NodeRecord(self._connection, settings)
         self._proof = OriginProof(settings.origin_token_file)
+        self._record = NodeRecord(self._connection, settings, self._proof)
         self._buffer: deque[EncodedSlice] = deque()
         self._changed = threading.Condition()
         self._deadline: float | None = None  # of ``close``, on the monotonic clock
@@ -127,7 +127,7 @@ class RedisSink:
     def _deliver(self) -> None:
         while batch := self._batch():
             self._proof.refresh()
-            self._record.announce_token(self._proof.token)
+            self._record.announce_token()
             for encoded in batch:
                 self._record.announce(encoded.table, self._status)
             self._add(batch)
@@ -171,7 +171,7 @@ class RedisSink:
             names.FIELD_TABLE, encoded.table.key.hex(),
             names.FIELD_TIME, encoded.start_ns,
             names.FIELD_DATA, encoded.data,
-            *self._proof.of(encoded.data),
+            *self._proof.of_slice(encoded.data),
         )  # fmt: skip
 
     def _publish_status(self) -> None:

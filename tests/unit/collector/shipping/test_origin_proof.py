@@ -8,7 +8,7 @@ import pytest
 
 from reveal_collector.shipping import origin_proof
 from reveal_collector.shipping.origin_proof import OriginProof
-from reveal_contract.names import FIELD_PROOF
+from reveal_contract.names import FIELD_PROOF, PROOF_OF
 from reveal_contract.origin import MAX_TOKEN_BYTES, key_of, prove
 
 
@@ -24,13 +24,15 @@ def test_slices_are_proven_with_the_last_token(tmp_path: Path) -> None:
         file.write_bytes(token + b"\n")
         proof.refresh()
         assert proof.token == token
-        assert proof.of(b"data") == (FIELD_PROOF, prove(key_of(token), b"data"))
+        assert proof.of_slice(b"data") == (FIELD_PROOF, prove(key_of(token), b"data"))
+        proven = prove(key_of(token), b"facts\0{}")
+        assert proof.of_field("facts", b"{}") == (f"{PROOF_OF}facts", proven)
 
 
 def test_without_a_file_nothing_is_proven() -> None:
     proof = OriginProof("")
     proof.refresh()
-    assert (proof.token, proof.of(b"data")) == (None, ())
+    assert (proof.token, proof.of_slice(b"data"), proof.of_field("facts", b"")) == (None, (), ())
 
 
 @pytest.mark.parametrize("content", [None, b"", b" \n", b"t" * (MAX_TOKEN_BYTES + 1)])
