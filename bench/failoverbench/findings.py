@@ -32,6 +32,10 @@ class Findings:
         self._known = set[str]()
         self.reported: list[Reported] = []
 
+    def add(self, path: Path) -> None:
+        """Read this file, too."""
+        self._offsets[path] = 0
+
     def read(self) -> None:
         for path in self._offsets:
             self._read(path)

@@ -16,8 +16,6 @@ from reveal_analyzer.sinks.kube import backoff, sink
 from reveal_analyzer.sinks.kube.api import connect
 from reveal_analyzer.sinks.kube.profile_telemetry import telemetry
 from reveal_analyzer.sinks.kube.sink import KubeSink
-from reveal_analyzer.sinks.kube.token_reviews import TokenReviews
-from reveal_analyzer.stream.origin import TokenOwner
 from reveal_analyzer.telemetry.degraded import Degradation
 from reveal_analyzer.telemetry.snapshot import NodeSnapshot, Snapshot
 from reveal_analyzer.telemetry.states import TelemetryState
@@ -33,7 +31,6 @@ from reveal_contract.finding import (
 from reveal_contract.kube import names
 from reveal_contract.kube.anomaly_report import report
 from reveal_contract.names import shard
-from reveal_contract.origin import AUDIENCE
 from reveal_contract.settings import AnalyzerSettings
 from support.api_server import Kube, unique, wait_for
 from support.api_server_sink import DEFINITIONS, EVENTS, ApiServerSink, Object
@@ -378,46 +375,3 @@ def test_reports_left_open_by_an_earlier_analyzer_are_resolved(
     )
     assert "no analyzer observes it" in bench.reports[0]["status"]["notes"][-1]
     assert rfc3339(finding().first_observed_ns) == bench.reports[0]["spec"]["firstSeenTime"]
-
-
-def test_the_api_server_knows_the_node_of_a_token(bench: ApiServerSink) -> None:
-    """Of a pod of the DaemonSet in the namespace of the analyzer, and with its audience."""
-    namespace = unique("reveal")
-    bench.kube.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
-    account = {
-        "apiVersion": "v1",
-        "kind": "ServiceAccount",
-        "metadata": {"name": "reveal-collector"},
-    }
-    bench.kube.create(account, namespace=namespace)
-    reviews = TokenReviews(connect(bench.plane.kubeconfig), bench.profile, namespace)
-    collector = names.child_name(names.COLLECTOR, bench.profile)
-
-    def owner(token: str) -> TokenOwner:
-        reviews.owner(bench.node, token.encode())
-        reviews.step(time.monotonic())
-        return reviews.owner(bench.node, token.encode())
-
-    token = _token(bench.kube, namespace, f"{collector}-x7k2p", bench.node)
-    assert owner(token) is TokenOwner.NODE
-    assert owner(_token(bench.kube, namespace, f"{collector}-a", "other")) is TokenOwner.FOREIGN
-    assert owner(_token(bench.kube, namespace, "b", bench.node)) is TokenOwner.FOREIGN
-    assert owner(_token(bench.kube, namespace, "c", bench.node, audience="")) is TokenOwner.NOBODY
-    assert owner(f"{token[:-4]}AAAA") is TokenOwner.NOBODY
-
-
-def _token(kube: Kube, namespace: str, pod: str, node: str, audience: str = AUDIENCE) -> str:
-    """A token of a new pod on a node, as the kubelet mounts it."""
-    containers = [{"name": "collector", "image": "none"}]
-    spec = {"nodeName": node, "serviceAccountName": "reveal-collector", "containers": containers}
-    created = kube.create(
-        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": pod}, "spec": spec},
-        namespace=namespace,
-    )
-    bound = {"apiVersion": "v1", "kind": "Pod", "name": pod, "uid": created["metadata"]["uid"]}
-    asked = {
-        "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
-        "spec": {"audiences": [audience] if audience else [], "boundObjectRef": bound},
-    }  # fmt: skip
-    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/reveal-collector/token"
-    return str(kube.request("POST", path, asked)["status"]["token"])

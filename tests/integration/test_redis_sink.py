@@ -19,7 +19,6 @@ from reveal_contract import names
 from reveal_contract.channels import ChannelTable
 from reveal_contract.cpu_shares import EQUAL_SHARES, CpuGroup, CpuMember, CpuShares
 from reveal_contract.facts import Facts
-from reveal_contract.origin import key_of, prove
 from reveal_contract.recording import RecordingReader, RecordingWriter
 from reveal_contract.redis_address import AddressError
 from reveal_contract.settings import CollectorSettings
@@ -50,37 +49,6 @@ def test_a_slice_is_a_message_and_its_table_is_registered(redis_server: Path) ->
         b"t": b"7005", b"d": b"d" * 10,
     }  # fmt: skip
     assert announced(client) == {TABLE}
-
-
-def test_slices_prove_their_origin_with_a_token_that_is_announced_before(
-    redis_server: Path, tmp_path: Path
-) -> None:
-    file = tmp_path / "token"
-    file.write_bytes(b"token of n1")
-    client = redis.Redis(unix_socket_path=str(redis_server))
-    with running(settings(redis_server, origin_token_file=str(file))) as sink:
-        sink.put(shipment(5))
-        wait_until(lambda: sink.health().delivered == 1)
-        tokens: Any = client.hmget(names.node_key("default", "n1"), list(names.TOKENS))
-    assert [token for token in tokens if token] == [b"token of n1"]
-    [(_, fields)] = client.xrange(KEY)  # type: ignore[misc]
-    assert fields[b"p"] == prove(key_of(b"token of n1"), b"d" * 10)
-
-
-def test_the_token_is_announced_again_after_redis_lost_it(
-    redis_server: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(redis_sink, "STATUS_SECONDS", 0.05)
-    file = tmp_path / "token"
-    file.write_bytes(b"token of n1")
-    key, client = names.node_key("default", "n1"), redis.Redis(unix_socket_path=str(redis_server))
-    with running(settings(redis_server, origin_token_file=str(file))) as sink:
-        sink.put(shipment(5))
-        wait_until(lambda: sink.health().delivered == 1 and client.hget(key, names.STATUS))
-        client.delete(key)
-        wait_until(lambda: client.hget(key, names.STATUS), "the next status")
-        sink.put(shipment(6))
-        wait_until(lambda: b"token of n1" in client.hvals(key), "the token")  # type: ignore[operator]
 
 
 def test_a_new_table_is_announced_before_its_first_message(redis_server: Path) -> None:
@@ -297,38 +265,6 @@ def test_cpu_shares_are_published_on_change_beside_the_status(redis_server: Path
         assert json.loads(stored) == EQUAL_SHARES.to_rows()
         wait_until(lambda: status_of(client))
         assert names.CPU_SHARES not in json.loads(status_of(client))
-
-
-def test_a_name_that_is_no_text_holds_up_nothing(redis_server: Path) -> None:
-    """All names are made printable where they are read; one that was forgotten must not matter."""
-    client = redis.Redis(unix_socket_path=str(redis_server))
-    status = {"subjects": [{"key": "\udcff.scope"}], "cpuShares": {"groups": ["\udcff"]}}
-    with running(settings(redis_server), lambda: status) as sink:
-        sink.put(shipment(0))
-        wait_until(lambda: sink.health().delivered == 1)
-    assert sequences(client) == [0]
-
-
-def test_a_defect_is_logged_once_and_the_next_attempt_may_succeed(
-    redis_server: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    broken = [True]
-
-    def status() -> dict[str, Any]:
-        if broken[0]:
-            raise RuntimeError("a defect")
-        return {}
-
-    with running(settings(redis_server), status) as sink:
-        sink.put(shipment(0))
-        wait_until(lambda: "a defect" in sink.health().health_error)
-        sink.put(shipment(1))
-        wait_until(lambda: sink.health().buffered == 2)
-        time.sleep(0.5)  # some attempts
-        broken[0] = False
-        wait_until(lambda: sink.health().delivered == 2)
-        assert sink.health().health_error == ""
-    assert [record.exc_info is not None for record in caplog.records].count(True) == 1
 
 
 def test_two_profiles_on_a_node_have_subjects_and_status_of_their_own(redis_server: Path) -> None:

@@ -90,6 +90,8 @@ class RedisSink:
         backoff = Backoff(FIRST_WAIT, LAST_WAIT, HALF_JITTER)
         while self._await_work():
             try:
+                self._proof.refresh()
+                self._record.announce_token()
                 self._deliver()
                 self._publish_status()
             except (RedisError, OSError) as error:
@@ -126,8 +128,6 @@ class RedisSink:
 
     def _deliver(self) -> None:
         while batch := self._batch():
-            self._proof.refresh()
-            self._record.announce_token()
             for encoded in batch:
                 self._record.announce(encoded.table, self._status)
             self._add(batch)
