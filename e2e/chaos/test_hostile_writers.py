@@ -18,7 +18,7 @@ import redis
 from reveal_analyzer.stream.channel_tables import ChannelTables
 from reveal_contract import names, wire
 from reveal_contract.origin import key_of, prove
-from support.api_server import condition, wait_for
+from support.api_server import Object, condition, wait_for
 from support.cluster_outages import COLLECTOR, Pods, restarts
 from support.cluster_release import PROFILE, Release
 from support.fault_run import throttled_run
@@ -28,6 +28,8 @@ pytestmark = pytest.mark.timeout(900)
 
 NODE, COMPROMISED = "node2", "node3"
 _REPORTED_S = 60.0
+_LARGE_PODS, _VALUES = 40, 900
+_RESTARTS_S = 120.0
 _AGAIN_S = 0.3  # between two attacks
 _STREAM = names.samples_key(PROFILE, names.shard(NODE))
 _NODE_KEY = names.node_key(PROFILE, NODE)
@@ -78,6 +80,31 @@ def test_a_cgroup_whose_name_is_no_text(pods: Pods, jobs: str) -> None:
         story.start()
     [collector] = pods.of(COLLECTOR, NODE)
     assert restarts(collector) == before
+
+
+def test_large_pods(pods: Pods, jobs: str) -> None:
+    """A megabyte each, bound to a node, and waiting for an image that does not exist."""
+    [collector] = pods.of(COLLECTOR, NODE)
+    before = restarts(collector)
+    for number in range(_LARGE_PODS):
+        pods.watched.kube.create(_large_pod(f"large-{number}"), namespace=jobs)
+    pods.signal(collector)  # it lists all pods when it starts
+    wait_for(lambda: restarts(pods.of(COLLECTOR, NODE)[0]) > before, _RESTARTS_S, "it starts")
+    with throttled_run("large pods", pods.watched, jobs, NODE) as story:
+        story.start()
+    [collector] = pods.of(COLLECTOR, NODE)
+    assert restarts(collector) == before + 1
+
+
+def _large_pod(name: str) -> Object:
+    values = [{"name": f"V{number}", "value": "x" * 1000} for number in range(_VALUES)]
+    container = {"name": "main", "image": "none", "imagePullPolicy": "Never", "env": values}
+    return {
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
+        "spec": {
+            "nodeName": NODE, "containers": [container], "terminationGracePeriodSeconds": 0,
+        },
+    }  # fmt: skip
 
 
 class Forger:

@@ -16,6 +16,7 @@ import pytest
 
 from reveal_collector.subjects.pods import api
 from reveal_collector.subjects.pods.api import ApiAccess, ApiPods, PodTable
+from reveal_collector.subjects.pods.podlist import pods_of
 from support.polling import wait_until
 
 
@@ -128,7 +129,7 @@ def test_a_pod_that_ended_is_known_for_a_while(monkeypatch: pytest.MonkeyPatch) 
     now = [0.0]
     table = PodTable(lambda: now[0])
     items = [pod("a", "1", 1), pod("b", "2", 1)]
-    table.replace({"metadata": {"resourceVersion": "1"}, "items": items})
+    table.replace(pods_of(items), "1")
     assert table.apply({"type": "DELETED", "object": pod("a", "1", 2)})
     assert {each.name for each in table.index().pods} == {"a", "b"}
     assert not table.apply({"type": "DELETED", "object": pod("a", "1", 3)})

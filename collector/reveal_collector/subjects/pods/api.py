@@ -15,13 +15,14 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from reveal_collector.subjects.pods.podlist import Pod, PodIndex, pod_of, pods_of
+from reveal_collector.subjects.pods.list_stream import ListStream
+from reveal_collector.subjects.pods.podlist import Pod, PodIndex, pod_of
 from reveal_contract.settings import CollectorSettings
 
 log = logging.getLogger(__name__)
@@ -35,7 +36,8 @@ MIN_RETRY_S, MAX_RETRY_S = 0.5, 30.0
 _NOT_OVER = ("status.phase!=Failed", "status.phase!=Succeeded")
 OVER_SECONDS = 120.0
 _MOST_OVER = 256
-_MAX_LIST_BYTES = 64 << 20
+# 110 pods of 1.5 MB; an object that is cut by chunks is scanned again, so they are large
+_MAX_LIST_BYTES, _CHUNK_BYTES = 256 << 20, 512 << 10
 _MAX_LINE_BYTES = 8 << 20
 _GONE = 410
 _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -109,9 +111,9 @@ class PodTable:
         self._over: dict[str, tuple[Pod, float]] = {}  # uid -> pod, and when it ended
         self._clock = clock
 
-    def replace(self, listed: Mapping[str, Any]) -> None:
-        self._pods = {pod.uid: pod for pod in pods_of(listed)}
-        self.version = _version(listed)
+    def replace(self, pods: Iterable[Pod], version: str) -> None:
+        self._pods = {pod.uid: pod for pod in pods}
+        self.version = version
 
     def apply(self, event: Mapping[str, Any]) -> bool:
         """Apply one watch event; return whether the pods changed.
@@ -221,14 +223,15 @@ class ApiPods:
     def _list(self) -> None:
         # Version 0 reads from the server's cache: lists of all nodes would load etcd.
         response = self._get({"resourceVersion": "0"})
+        stream = ListStream(_chunks(response))
         try:
-            listed = json.loads(response.read(_MAX_LIST_BYTES))
+            pods = [pod for item in stream if (pod := pod_of(item)) is not None]
         finally:
             response.close()
             self._close()
-        if not isinstance(listed, dict):
-            raise PodApiError("the list of pods is not a JSON object")
-        self._table.replace(listed)
+        if not isinstance(stream.rest, dict) or not isinstance(stream.rest.get("items"), list):
+            raise PodApiError("the answer is no list of pods: it has no items")
+        self._table.replace(pods, _version(stream.rest))
         self._clear_error()
         self._publish()
 
@@ -274,6 +277,15 @@ class ApiPods:
         if error != self.health_error:
             log.warning("%s", error)
         self.health_error = error
+
+
+def _chunks(response: http.client.HTTPResponse) -> Iterator[bytes]:
+    left = _MAX_LIST_BYTES
+    while chunk := response.read(_CHUNK_BYTES):
+        left -= len(chunk)
+        if left < 0:
+            raise PodApiError(f"the list of pods has more than {_MAX_LIST_BYTES >> 20} MiB")
+        yield chunk
 
 
 def _events(response: http.client.HTTPResponse) -> Iterator[Mapping[str, Any]]:
