@@ -22,11 +22,13 @@ from reveal_contract import names
 from reveal_contract.kube.names import (
     API_VERSION,
     METRICS_PORT,
+    ORIGIN_TOKEN,
     PROFILE_KIND,
     child_name,
 )
 from support.api_server import Kube, unique, wait_for
 from support.component_processes import answer
+from support.pod_tokens import pod_token
 from support.redis_server import RedisLauncher
 
 pytestmark = pytest.mark.timeout(1800)
@@ -67,6 +69,10 @@ class ControlPlaneSetup:
             "KUBERNETES_SERVICE_PORT": str(self._plane.port),
         }
         return Node(fields, volumes, token, server)
+
+    def origin(self, pod: str) -> dict[str, str]:
+        """The files of the volume with a token of a pod of collectors."""
+        return {ORIGIN_TOKEN: pod_token(self._kube, self.namespace, pod, NODE)}
 
     def _account(self, name: str) -> None:
         """All rights: which ones are enough is tested with the chart's roles, elsewhere."""
@@ -180,7 +186,8 @@ def test_a_profile_becomes_a_working_set_of_processes(
     deployment = wait_for(lambda: child("apps/v1", "Deployment", "analyzer"), 30, "a Deployment")
     settings = child("v1", "ConfigMap", "settings")["data"]
 
-    collector_node = setup.node("reveal-collector", settings=settings)
+    origin = setup.origin(f"{child_name('collector', profile)}-0")
+    collector_node = setup.node("reveal-collector", settings=settings, origin=origin)
     collector = start("reveal-collector", pod_of(daemonset), collector_node)
     analyzer_node = setup.node("reveal-analyzer", settings=settings)
     analyzer = start("reveal-analyzer", pod_of(deployment), analyzer_node)
