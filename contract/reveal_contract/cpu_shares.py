@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
-from reveal_contract.foreign_names import printable
+from reveal_contract.foreign_names import make_printable
 
 DEFAULT_WEIGHT = 1024
 MOST_ROWS = 4096
@@ -37,7 +37,7 @@ class CpuGroup:
     limit: float = 0.0
 
     def __post_init__(self) -> None:
-        _make_printable(self, "path", "parent")
+        make_printable(self, ("path", "parent"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class CpuMember:
     cpus: str = ""
 
     def __post_init__(self) -> None:
-        _make_printable(self, "subject", "group", "cpus")
+        make_printable(self, ("subject", "group", "cpus"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +80,6 @@ class CpuShares:
 
 EQUAL_SHARES = CpuShares()
 Record = TypeVar("Record", CpuGroup, CpuMember)
-
-
-def _make_printable(record: CpuGroup | CpuMember, *names: str) -> None:
-    """Make names of cgroups printable: they leave the collector, and come from foreign JSON."""
-    for name in names:
-        text = getattr(record, name)
-        if not text.isprintable():
-            object.__setattr__(record, name, printable(text))
 
 
 def _row(record: CpuGroup | CpuMember) -> dict[str, Any]:

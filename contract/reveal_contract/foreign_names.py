@@ -7,6 +7,8 @@ kernel can be asked with it again.  ``printable`` is the form in which a name le
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 _BYTES = range(0xDC80, 0xDD00)  # lone surrogates of os.fsdecode, 0xDC00 above their bytes
 
 
@@ -21,6 +23,14 @@ def printable(name: str) -> str:
     if name.isprintable():  # almost always: the only cost of a normal name
         return name
     return "".join(each if each.isprintable() else _escape(ord(each)) for each in _joined(name))
+
+
+def make_printable(record: object, fields: Iterable[str]) -> None:
+    """Make texts of a frozen dataclass printable, in its ``__post_init__``."""
+    for field in fields:
+        text = getattr(record, field)
+        if not text.isprintable():
+            object.__setattr__(record, field, printable(text))
 
 
 def _joined(name: str) -> str:

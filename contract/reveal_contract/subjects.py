@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any
 
-from reveal_contract.foreign_names import printable
+from reveal_contract.foreign_names import make_printable, printable
 from reveal_contract.names import camel_case
 
 MAX_SUBJECTS = 4096
@@ -63,10 +63,7 @@ class Identity:
     inner: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in _TEXTS:
-            text = getattr(self, name)
-            if not text.isprintable():
-                object.__setattr__(self, name, printable(text))
+        make_printable(self, _TEXTS)
         for name in _LISTS:
             texts = getattr(self, name)
             if not all(map(str.isprintable, texts)):

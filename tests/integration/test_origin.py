@@ -45,6 +45,15 @@ def reader_of(stream: Stream, owners: Owners, *, required: bool) -> StreamReader
     return stream.reader(admission=SliceAdmission(origin=check))
 
 
+def proven_reader(stream: Stream, owners: Owners, *, required: bool) -> StreamReader:
+    """Return a reader that has read a slice of the node which proves its origin: number 0."""
+    announce(stream, TOKEN)
+    reader = reader_of(stream, owners, required=required)
+    send(stream, 0)
+    assert node_sequences(read(reader, count(1))) == [(NODE, 0)]
+    return reader
+
+
 def announce(stream: Stream, token: bytes, minute: int = 0) -> None:
     stream.client.hset(node_key("default", NODE), TOKENS[minute], token)
 
@@ -82,12 +91,9 @@ def test_proven_slices_are_taken_in_order_and_their_token_is_reviewed_once(
 def test_beside_proven_slices_no_others_are_taken(
     stream: Stream, owners: Owners, required: bool
 ) -> None:
-    announce(stream, TOKEN)
     announce(stream, b"of another node", 1)
     owners.known[b"of another node"] = TokenOwner.FOREIGN
-    reader = reader_of(stream, owners, required=required)
-    send(stream, 0)
-    assert node_sequences(read(reader, count(1))) == [(NODE, 0)]
+    reader = proven_reader(stream, owners, required=required)
     send(stream, 1, None)
     send(stream, 2, b"of another node")
     send(stream, 3, b"never announced")
@@ -127,18 +133,13 @@ def test_after_a_rollback_slices_without_proof_are_taken_again(
     stream: Stream, owners: Owners, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(origin, "PROVEN_MS", 0)
-    announce(stream, TOKEN)
-    reader = reader_of(stream, owners, required=False)
-    send(stream, 0)
+    reader = proven_reader(stream, owners, required=False)
     send(stream, 1, None)
-    assert node_sequences(read(reader, count(2))) == [(NODE, 0), (NODE, 1)]
+    assert node_sequences(read(reader, count(1))) == [(NODE, 1)]
 
 
 def test_a_renewed_token_is_taken_over_without_a_gap(stream: Stream, owners: Owners) -> None:
-    announce(stream, TOKEN)
-    reader = reader_of(stream, owners, required=True)
-    send(stream, 0)
-    read(reader, count(1))
+    reader = proven_reader(stream, owners, required=True)
     announce(stream, b"renewed", 1)
     send(stream, 1, b"renewed")
     send(stream, 2, b"renewed")
@@ -246,10 +247,7 @@ def test_the_subjects_of_a_node_that_proves_its_origin_must_prove_it_too(
     stream: Stream, owners: Owners, required: bool
 ) -> None:
     """Else whoever writes to Redis chooses whom a finding names."""
-    announce(stream, TOKEN)
-    reader = reader_of(stream, owners, required=required)
-    send(stream, 0)
-    read(reader, count(1))
+    reader = proven_reader(stream, owners, required=required)
     set_subjects(stream, SUBJECTS_ROW, TOKEN)
     assert len(reader.subjects(NODE)) == 1
     for token in (None, b"of another node"):
@@ -269,10 +267,7 @@ def test_after_a_rollback_subjects_are_known_beside_an_old_proof(
     stream: Stream, owners: Owners, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(origin, "PROVEN_MS", 0)
-    announce(stream, TOKEN)
-    reader = reader_of(stream, owners, required=False)
-    send(stream, 0)
-    read(reader, count(1))
+    reader = proven_reader(stream, owners, required=False)
     set_subjects(stream, b"[]", TOKEN)
     stream.client.hset(node_key("default", NODE), names.SUBJECTS, SUBJECTS_ROW)
     assert len(reader.subjects(NODE)) == 1

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import redis
 
@@ -52,6 +52,13 @@ class TokenOwner(Enum):
 
 
 Review = Callable[[str, bytes], TokenOwner]  # of a token that is in the record of a node
+
+
+class _Proven(NamedTuple):
+    """When a slice arrived, on the clock of Redis, and when it was read (monotonic)."""
+
+    time_ms: int
+    read_s: float
 
 
 @dataclass
@@ -103,9 +110,7 @@ class OriginCheck:
         self._wait_s = _LAST_SECONDS if required else WAIT_SECONDS
         self._keys: dict[str, dict[bytes, _Key]] = {}  # by node; those used last are at the end
         self._open: dict[tuple[str, bytes], _Key] = {}  # whose owner is not known
-        # when the last slice of a node proved its origin, by Redis and by the monotonic clock
-        self._proven_ms: dict[str, int] = {}
-        self._proven_s: dict[str, float] = {}
+        self._proven: dict[str, _Proven] = {}  # the last slice of a node that proved its origin
         self._refused: dict[str, float] = {}  # nodes, and when their last slice was refused
 
     def refusal(self, entry: StreamEntry, node: str) -> str | None:
@@ -123,7 +128,8 @@ class OriginCheck:
         known = self._keys.get(node, {}).get(proof[:ID_BYTES])
         if known is not None and known.proves(proof, data):
             return True
-        lately = time.monotonic() - self._proven_s.get(node, -PROVEN_MS) < PROVEN_MS / 1000
+        last = self._proven.get(node)
+        lately = last is not None and time.monotonic() - last.read_s < PROVEN_MS / 1000
         return not (self._required or lately)
 
     def decided(self, client: redis.Redis) -> list[StreamEntry]:
@@ -147,8 +153,7 @@ class OriginCheck:
         for node in nodes:
             for key_id in self._keys.pop(node, ()):
                 self._open.pop((node, key_id), None)
-            self._proven_ms.pop(node, None)
-            self._proven_s.pop(node, None)
+            self._proven.pop(node, None)
 
     def forget_shards(self, shards: Collection[int]) -> None:
         """Forget the nodes of shards that another analyzer reads, and drop what waits of them."""
@@ -178,15 +183,15 @@ class OriginCheck:
             return self._without_proof(entry, node)
         if not known.proves(proof, entry.fields[_DATA]):
             return self._refuse(node, WRONG_PROOF)
-        self._proven_ms[node], self._proven_s[node] = entry.time_ms, time.monotonic()
+        self._proven[node] = _Proven(entry.time_ms, time.monotonic())
         return ""
 
     def _without_proof(self, entry: StreamEntry, node: str) -> str | None:
         # it must not overtake those that may prove their origin: they decide on it, too
         if not self._required and self._waits(entry, node):
             return None
-        last_ms = self._proven_ms.get(node)
-        if self._required or (last_ms is not None and entry.time_ms - last_ms < PROVEN_MS):
+        last = self._proven.get(node)
+        if self._required or (last is not None and entry.time_ms - last.time_ms < PROVEN_MS):
             return self._refuse(node, NO_PROOF)
         return ""
 
