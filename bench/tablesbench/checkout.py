@@ -85,9 +85,8 @@ class Announcements:
             self._record = None
             return
         record = importlib.import_module("reveal_collector.shipping.node_record").NodeRecord
-        settings = importlib.import_module("reveal_contract.settings").CollectorSettings
         self._sent = _Connection()
-        self._record = record(self._sent, settings("bench", "unix:///unused"))
+        self._record = _node_record(record, self._sent)
         self._now = 0.0
         sys.modules[record.__module__].time = SimpleNamespace(monotonic=lambda: self._now)
 
@@ -121,6 +120,19 @@ class Announcements:
         table = table_class.from_announcement(data) if compressed else table_class.from_json(data)
         self._bases = {table.key: table}
         return table
+
+
+def _node_record(record: Any, connection: Any) -> Any:
+    """Return a record of a node, made with what the checkout's own class asks for.
+
+    The newest takes the proof of origin of the collector, here of one without a token.
+    """
+    settings = importlib.import_module("reveal_contract.settings").CollectorSettings
+    given = [connection, settings("bench", "unix:///unused")]
+    if "proof" in inspect.signature(record).parameters:
+        module = importlib.import_module("reveal_collector.shipping.origin_proof")
+        given.append(module.OriginProof(""))
+    return record(*given)
 
 
 class _Connection:
