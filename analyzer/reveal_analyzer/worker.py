@@ -86,7 +86,7 @@ class Worker:
         self._failure_logged: dict[str, float] = {}
         self._checkpoints = Checkpoints(reader.states, optional_state)
         self._hand_over_until = 0.0
-        self._facts = FactsFeed(reader.connection.client, reader.profile)
+        self._facts = FactsFeed(reader.records)
         self._facts_due = self._silent_due = self._disconnected_s = 0.0
         self._garbage = GarbageControl(time.monotonic())
         reader.before_hand_over(self._save_shard)

@@ -187,7 +187,7 @@ class LiveSession:
         self._ranks = LocalRanks()
         if self.plan.baseline is not None:
             start_from(self.plan.baseline, analyzer)
-        return reader, analyzer, client, FactsFeed(client, self.plan.profile)
+        return reader, analyzer, client, FactsFeed(reader.records)
 
     def _watch(
         self,

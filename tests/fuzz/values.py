@@ -41,7 +41,7 @@ from reveal_analyzer.state.tree import StateError
 from reveal_analyzer.stream.channel_tables import ChannelTables
 from reveal_analyzer.stream.leases import Leases, LeaseTiming
 from reveal_analyzer.stream.redis_connection import connect
-from reveal_analyzer.telemetry.node_records import node_shares, node_subjects
+from reveal_analyzer.telemetry.node_records import NodeRecords, node_shares, node_subjects
 from reveal_analyzer.telemetry.states import StateStore, TelemetryState
 from reveal_contract import names
 from reveal_contract.recording import MAGIC, RecordingError
@@ -119,7 +119,7 @@ class Parts:
         ranks, evidence = RankExchange(client, profile), RedisEvidence(client, profile, 600)
         summaries, own = exchange.summaries, ranks.ranks
         history = RedisHistory(client, profile, 1)
-        facts = FactsFeed(client, profile)
+        facts = FactsFeed(NodeRecords(client, profile))
         node, fleet = names.node_key(profile, NODE), names.fleet_key
         states.put(TelemetryState(1, 0, (), (NODE,)))
         state = self.plain.hget(fleet(profile, "states"), "one")

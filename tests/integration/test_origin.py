@@ -6,11 +6,14 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from reveal_analyzer.configuration.feed import FactsFeed
+from reveal_analyzer.fleet.exchange import Exchange
 from reveal_analyzer.stream import origin
 from reveal_analyzer.stream.origin import OriginCheck, TokenOwner
 from reveal_analyzer.stream.reader import StreamReader
 from reveal_analyzer.stream.slice_admission import SliceAdmission
 from reveal_contract import names, wire
+from reveal_contract.facts import Facts
 from reveal_contract.names import TOKENS, node_key
 from reveal_contract.origin import field_data, key_of, prove
 from support.redis_streams import TABLE, Stream, beats, count, message, node_sequences, read
@@ -235,10 +238,13 @@ SUBJECTS_ROW = b'[{"instance": "job", "kind": "Job"}]'
 
 
 def set_subjects(stream: Stream, value: bytes, token: bytes | None) -> None:
-    fields: dict[str, bytes] = {names.SUBJECTS: value, names.PROOF_OF + names.SUBJECTS: b""}
-    if token is not None:
-        proof = prove(key_of(token), field_data(names.SUBJECTS, value))
-        fields[names.PROOF_OF + names.SUBJECTS] = proof
+    set_field(stream, names.SUBJECTS, value, token)
+
+
+def set_field(stream: Stream, name: str, value: bytes, token: bytes | None) -> None:
+    """Write a field of the node with the proof that a token makes; without one it has none."""
+    proof = b"" if token is None else prove(key_of(token), field_data(name, value))
+    fields: dict[str, bytes] = {name: value, names.PROOF_OF + name: proof}
     stream.client.hset(node_key("default", NODE), mapping=fields)  # type: ignore[arg-type]
 
 
@@ -271,3 +277,30 @@ def test_after_a_rollback_subjects_are_known_beside_an_old_proof(
     set_subjects(stream, b"[]", TOKEN)
     stream.client.hset(node_key("default", NODE), names.SUBJECTS, SUBJECTS_ROW)
     assert len(reader.subjects(NODE)) == 1
+
+
+@pytest.mark.parametrize("required", [False, True])
+def test_the_comparison_of_nodes_has_only_subjects_that_prove_their_origin(
+    stream: Stream, owners: Owners, required: bool
+) -> None:
+    reader = proven_reader(stream, owners, required=required)
+    exchange = Exchange(reader.connection.client, "default", reader.records)
+    set_subjects(stream, SUBJECTS_ROW, TOKEN)
+    assert len(exchange.subjects([NODE])[NODE]) == 1
+    set_subjects(stream, SUBJECTS_ROW, b"of another node")
+    assert exchange.subjects([NODE, "unknown"]) == {NODE: (), "unknown": ()}
+
+
+@pytest.mark.parametrize("required", [False, True])
+def test_forged_facts_are_not_used(
+    stream: Stream, owners: Owners, required: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Else whoever writes to Redis reports a wrong configuration of any node."""
+    reader = proven_reader(stream, owners, required=required)
+    feed = FactsFeed(reader.records)
+    forged, own = (Facts(NODE, drivers={"nvidia": name}).to_json() for name in ("9", "550"))
+    set_field(stream, names.FACTS, forged, b"of another node")
+    assert feed.poll([NODE], 0.0) == feed.poll([NODE], 10.0) == []
+    assert caplog.text.count("facts of node n are not used: they do not prove their origin") == 1
+    set_field(stream, names.FACTS, own, TOKEN)
+    assert [facts.drivers for facts in feed.poll([NODE], 20.0)] == [{"nvidia": "550"}]

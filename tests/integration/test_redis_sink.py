@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import redis
 
-from reveal_analyzer.telemetry.node_records import node_records, node_shares
+from reveal_analyzer.telemetry.node_records import NodeRecords, node_shares
 from reveal_collector.shipping import redis_sink, sinks
 from reveal_collector.shipping.redis_sink import RedisSink
 from reveal_collector.shipping.sinks import RecordingSink
@@ -272,7 +272,7 @@ def test_two_profiles_on_a_node_have_subjects_and_status_of_their_own(redis_serv
     pods = [{"instance": "ml/a", "kind": "Pod", "name": "a", "namespace": "ml", "uid": "u"}]
 
     def known(profile: str, part: str) -> Any:
-        [record] = node_records(client, profile, part, ["n1"])
+        [record] = NodeRecords(client, profile).get(part, ["n1"])
         return None if record is None else json.loads(record)
 
     with (
@@ -295,7 +295,7 @@ def test_the_subjects_of_a_collector_of_an_earlier_version_are_known(redis_serve
     client = redis.Redis(unix_socket_path=str(redis_server))
     client.hset(names.EARLIER_NODE_KEYS[names.SUBJECTS], "old", b"[]")
     client.hset(names.node_key("a", "new"), names.SUBJECTS, b"[1]")
-    found = node_records(client, "a", names.SUBJECTS, ["new", "old", "none"])
+    found = NodeRecords(client, "a").get(names.SUBJECTS, ["new", "old", "none"])
     assert found == [b"[1]", b"[]", None]
 
 

@@ -6,10 +6,8 @@ import hashlib
 import logging
 from collections.abc import Iterable, Sequence
 
-import redis
-
 from reveal_analyzer.stream.redis_connection import OUTAGE
-from reveal_analyzer.telemetry.node_records import node_records
+from reveal_analyzer.telemetry.node_records import NodeRecords
 from reveal_contract.facts import Facts, FactsError
 from reveal_contract.names import FACTS
 
@@ -23,8 +21,8 @@ BATCH = 64  # nodes per request: about 10 KB each
 class FactsFeed:
     """Returns the facts of a node at first, and whenever they have changed."""
 
-    def __init__(self, client: redis.Redis, profile: str) -> None:
-        self._client, self._profile = client, profile
+    def __init__(self, records: NodeRecords) -> None:
+        self._records = records
         self._due: dict[str, float] = {}
         self._known: dict[str, bytes] = {}
 
@@ -37,7 +35,7 @@ class FactsFeed:
         if not due:
             return []
         changed = []
-        for node, data in zip(due, self._records(due), strict=True):
+        for node, data in zip(due, self._read(due), strict=True):
             self._due[node] = now + (REFRESH_SECONDS if data else RETRY_SECONDS)
             if data and (facts := self._new(node, data)) is not None:
                 changed.append(facts)
@@ -47,9 +45,9 @@ class FactsFeed:
         self._due.pop(node, None)
         self._known.pop(node, None)
 
-    def _records(self, nodes: Sequence[str]) -> Sequence[bytes | None]:
+    def _read(self, nodes: Sequence[str]) -> Sequence[bytes | None]:
         try:
-            return node_records(self._client, self._profile, FACTS, nodes)
+            return self._records.get(FACTS, nodes)
         except OUTAGE as error:  # the reader of the slices logs the outage
             log.debug("no facts: %s", error)
             return [None] * len(nodes)

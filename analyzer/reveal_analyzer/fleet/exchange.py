@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 import redis
 
 from reveal_analyzer.fleet.summary import Summary, SummaryError, decode, encode
-from reveal_analyzer.telemetry.node_records import node_subjects
+from reveal_analyzer.telemetry.node_records import NodeRecords, subjects_of
 from reveal_analyzer.telemetry.node_values import NodeValues, SavedRows
-from reveal_contract.names import fleet_key
+from reveal_contract.names import SUBJECTS, fleet_key
 from reveal_contract.subjects import Identity
 
 KEPT_SECONDS = 600
@@ -19,11 +19,14 @@ _SAVED_SECONDS = 86_400  # cases and groups
 class Exchange:
     """Summaries, subject tables, cases and groups that analyzers share.
 
-    Methods raise what redis-py raises when Redis is unavailable.
+    ``records`` are of the nodes of this analyzer.  Methods raise what redis-py raises when Redis is
+    unavailable.
     """
 
-    def __init__(self, client: redis.Redis, profile: str) -> None:
-        self._client, self._profile = client, profile
+    def __init__(
+        self, client: redis.Redis, profile: str, records: NodeRecords | None = None
+    ) -> None:
+        self._records = records or NodeRecords(client, profile)
         self.summaries = NodeValues(client, fleet_key(profile), KEPT_SECONDS, _summary, "summary")
         self.cases = SavedRows(client, fleet_key(profile, "cases"), _SAVED_SECONDS)
         self.groups = SavedRows(client, fleet_key(profile, "groups"), _SAVED_SECONDS)
@@ -34,7 +37,8 @@ class Exchange:
 
     def subjects(self, nodes: Sequence[str]) -> dict[str, tuple[Identity, ...]]:
         """Return the subject tables of nodes; an unusable one is empty."""
-        return node_subjects(self._client, self._profile, nodes)
+        tables = zip(nodes, self._records.get(SUBJECTS, nodes), strict=True)
+        return {node: subjects_of(node, data) for node, data in tables}
 
 
 def _summary(node: str, data: bytes) -> Summary | None:

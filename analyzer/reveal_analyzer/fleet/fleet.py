@@ -17,6 +17,7 @@ from reveal_analyzer.gangs.comparison import RankComparison
 from reveal_analyzer.gangs.exchange import RankExchange
 from reveal_analyzer.gangs.rank import Rank
 from reveal_analyzer.stream.redis_connection import OUTAGE
+from reveal_analyzer.telemetry.node_records import NodeRecords
 from reveal_contract.facts import Facts
 from reveal_contract.finding import FindingUpdate
 
@@ -38,10 +39,15 @@ class Fleet:
     """What a worker calls, in one thread.  It never raises: it waits until Redis returns."""
 
     def __init__(
-        self, client: redis.Redis, profile: str, owner: str, timing: FleetTiming | None = None
+        self,
+        client: redis.Redis,
+        profile: str,
+        owner: str,
+        timing: FleetTiming | None = None,
+        records: NodeRecords | None = None,
     ) -> None:
         self._timing = timing or FleetTiming()
-        self._exchange = Exchange(client, profile)
+        self._exchange = Exchange(client, profile, records)
         self._publisher = SummaryPublisher(self._exchange)
         self._leader = Leader(client, profile, owner, self._timing.lease)
         self._rounds: ComparisonRounds | None = None

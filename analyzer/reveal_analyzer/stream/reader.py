@@ -36,7 +36,7 @@ from reveal_analyzer.stream.slices import decode, peek
 from reveal_analyzer.stream.trimmed import Gap, TrimmedSpans
 from reveal_analyzer.stream.upkeep import StreamUpkeep
 from reveal_analyzer.stream.waiting_slices import WaitingSlices
-from reveal_analyzer.telemetry.node_records import proven_record, shares_of, subjects_of
+from reveal_analyzer.telemetry.node_records import NodeRecords, shares_of, subjects_of
 from reveal_contract import wire
 from reveal_contract.cpu_shares import CpuShares
 from reveal_contract.names import CPU_SHARES, FIELD_DATA, SUBJECTS, shard
@@ -79,10 +79,10 @@ class StreamReader:
     ) -> None:
         client = connect(settings.redis_url)
         self.states = NodeStateStore(client, settings.profile)
-        self.profile = settings.profile
         self.connection = RedisConnection(client)
         self.counts = StreamCounts()
         self._admission = admission or SliceAdmission()
+        self.records = NodeRecords(client, settings.profile, self._admission.is_proven)
         self.tables = ChannelTables(settings.profile)
         self._consumer = StreamConsumer(client, settings.profile, owner)
         self._leases = Leases(
@@ -204,9 +204,8 @@ class StreamReader:
         self.connection.client.close()
 
     def _announced(self, node: str, field: str) -> bytes | None:
-        client, is_proven = self.connection.client, self._admission.is_proven
         try:
-            return proven_record(client, self.profile, field, node, is_proven)
+            return self.records.get(field, [node])[0]
         except OUTAGE as error:
             log.warning("%s of node %s are not known: %s", field, node, error)
             return None

@@ -32,49 +32,64 @@ _MOST_BYTES = 4 << 20  # of a record: one of 1,024 subjects has 300 kB
 IsProven = Callable[[str, bytes, bytes], bool]  # of a node, its data and their proof
 
 
-def node_records(
-    client: redis.Redis, profile: str, field: str, nodes: Sequence[str]
-) -> list[bytes | None]:
-    """Return a field of what is known of each node, ``None`` where there is nothing.
+class NodeRecords:
+    """What is known of the nodes of a profile, as far as it proves its origin.
 
-    A node without a hash of its own has a collector of an earlier version: it writes to a hash
-    that all profiles share.
+    ``is_proven`` decides on that.  A node without a hash of its own has a collector of an earlier
+    version: it writes to a hash that all profiles share.
     """
-    if not nodes:
-        return []
-    with client.pipeline(transaction=False) as pipe:
-        for node in nodes:
-            pipe.hget(node_key(profile, node), field)
-        found: list[Any] = pipe.execute()
-    others = [index for index, record in enumerate(found) if record is None]
-    if others:
-        earlier: Any = client.hmget(EARLIER_NODE_KEYS[field], [nodes[index] for index in others])
-        for index, record in zip(others, earlier, strict=True):
-            found[index] = record
-    return found
+
+    def __init__(
+        self, client: redis.Redis, profile: str, is_proven: IsProven = lambda *_: True
+    ) -> None:
+        self._client, self._profile, self._is_proven = client, profile, is_proven
+        self._refused: set[tuple[str, str]] = set()  # fields of nodes: each is logged once
+
+    def get(self, field: str, nodes: Sequence[str]) -> list[bytes | None]:
+        """Return a field of each node, ``None`` where there is none that proves its origin.
+
+        Raises what redis-py raises when Redis is unavailable.
+        """
+        if not nodes:
+            return []
+        with self._client.pipeline(transaction=False) as pipe:
+            for node in nodes:
+                pipe.hmget(node_key(self._profile, node), [field, PROOF_OF + field])
+            found: list[Any] = pipe.execute()
+        values = [value for value, _ in found]
+        self._add_earlier(field, nodes, values)
+        return [
+            value if value is None or self._proves(node, field, value, proof or b"") else None
+            for node, value, (_, proof) in zip(nodes, values, found, strict=True)
+        ]
+
+    def _add_earlier(self, field: str, nodes: Sequence[str], values: list[bytes | None]) -> None:
+        """Fill in what collectors of an earlier version wrote."""
+        others = [index for index, value in enumerate(values) if value is None]
+        if not others or field not in EARLIER_NODE_KEYS:
+            return
+        earlier: Any = self._client.hmget(
+            EARLIER_NODE_KEYS[field], [nodes[index] for index in others]
+        )
+        for index, value in zip(others, earlier, strict=True):
+            values[index] = value
+
+    def _proves(self, node: str, field: str, value: bytes, proof: bytes) -> bool:
+        if self._is_proven(node, field_data(field, value), proof):
+            self._refused.discard((node, field))
+            return True
+        if (node, field) not in self._refused:
+            self._refused.add((node, field))
+            log.warning("%s of node %s are not used: they do not prove their origin", field, node)
+        return False
 
 
 def node_subjects(
     client: redis.Redis, profile: str, nodes: Sequence[str]
 ) -> dict[str, tuple[Identity, ...]]:
     """Return the subject tables of nodes; an unusable one is logged and empty."""
-    records = node_records(client, profile, SUBJECTS, nodes)
+    records = NodeRecords(client, profile).get(SUBJECTS, nodes)
     return {node: subjects_of(node, data) for node, data in zip(nodes, records, strict=True)}
-
-
-def proven_record(
-    client: redis.Redis, profile: str, field: str, node: str, is_proven: IsProven
-) -> bytes | None:
-    """Return a field of a node if it proves its origin, ``None`` where there is none that does."""
-    found: Any = client.hmget(node_key(profile, node), [field, PROOF_OF + field])
-    value: bytes | None = found[0]
-    proof: bytes | None = found[1]
-    if value is None and field in EARLIER_NODE_KEYS:
-        [value] = node_records(client, profile, field, [node])
-    if value is None or is_proven(node, field_data(field, value), proof or b""):
-        return value
-    log.warning("%s of node %s are not known: they do not prove their origin", field, node)
-    return None
 
 
 def node_shares(client: redis.Redis, profile: str, node: str) -> CpuShares:

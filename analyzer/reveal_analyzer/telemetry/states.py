@@ -11,7 +11,7 @@ from typing import Any
 import redis
 
 from reveal_analyzer.telemetry.degraded import Degradation, degradations, summed
-from reveal_analyzer.telemetry.node_records import node_records
+from reveal_analyzer.telemetry.node_records import NodeRecords
 from reveal_analyzer.telemetry.snapshot import Snapshot
 from reveal_contract import foreign_json
 from reveal_contract.names import STATUS, fleet_key
@@ -84,7 +84,8 @@ class StateStore:
     """
 
     def __init__(self, client: redis.Redis, profile: str, owner: str) -> None:
-        self._client, self._profile, self._owner = client, profile, owner
+        self._client, self._owner = client, owner
+        self._records = NodeRecords(client, profile)
         self._key = fleet_key(profile, "states")
 
     def degraded(self, nodes: Iterable[str]) -> list[Degradation]:
@@ -93,7 +94,7 @@ class StateStore:
         found: list[list[Degradation]] = []
         for start in range(0, len(names), _BATCH):
             batch = names[start : start + _BATCH]
-            reports = node_records(self._client, self._profile, STATUS, batch)
+            reports = self._records.get(STATUS, batch)
             found += [
                 degradations(name, data) for name, data in zip(batch, reports, strict=True) if data
             ]
