@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 import redis
@@ -15,6 +16,7 @@ from reveal_collector.shipping.resp import RedisError
 from reveal_contract import names
 from reveal_contract.redis_address import parse_url
 from reveal_contract.redis_cluster import key_slot
+from support.certificates import on_loopback
 from support.component_processes import free_port
 from support.redis_cluster_group import RedisCluster, slots_of
 from support.redis_server import RedisLauncher
@@ -71,6 +73,24 @@ def test_slots_move_while_nodes_send(cluster: RedisCluster, stack: ExitStack) ->
     nodes.exchange(lambda: nodes.are_well)
     assert [nodes.received[node] for node in NODES] == [list(range(nodes.sent))] * 3
     assert nodes.reader.status()["restarts"] == 0
+
+
+def test_a_cluster_with_tls_is_followed_through_a_failover_and_a_move(
+    tmp_path: Path, redis_launcher: RedisLauncher, stack: ExitStack
+) -> None:
+    cluster = RedisCluster(redis_launcher, certificate=on_loopback(tmp_path))
+    nodes = SendingNodes(cluster.url, stack)
+    nodes.exchange(lambda: nodes.sent >= 5)
+    lost = cluster.primary_of(STREAM_SLOTS[0])
+    replica = cluster.replicas[cluster.primaries.index(lost)]
+    moved = next(slot for slot in STREAM_SLOTS if cluster.primary_of(slot) is not lost)
+    others = [each for each in cluster.primaries if each is not cluster.primary_of(moved)]
+    cluster.move(moved, next(each for each in others if each is not lost))
+    nodes.exchange(lambda: nodes.are_well)
+    assert [nodes.received[node] for node in NODES] == [list(range(nodes.sent))] * 3
+    lost.kill()
+    nodes.exchange(lambda: nodes.are_well and replica.role == "master")
+    assert sum(sink.health().dropped for sink in nodes.sinks) == 0
 
 
 def test_a_primary_that_hangs_is_left_before_it_goes_on(

@@ -6,6 +6,7 @@ import socket
 from typing import Any
 
 from reveal_contract.redis_cluster import SLOTS
+from support.certificates import Certificate
 from support.component_processes import free_port
 from support.polling import wait_until
 from support.redis_server import RedisLauncher
@@ -18,10 +19,15 @@ _MOST_PORT = 65_535
 
 
 class RedisCluster:
-    """All of them; each slot is served, and each replica is in sync, when it is made."""
+    """All of them; each slot is served, and each replica is in sync, when it is made.
 
-    def __init__(self, launch: RedisLauncher, *flags: str) -> None:
-        self._launch, self._flags = launch, flags
+    With a certificate they use TLS only, also among each other.
+    """
+
+    def __init__(
+        self, launch: RedisLauncher, *flags: str, certificate: Certificate | None = None
+    ) -> None:
+        self._launch, self._flags, self._certificate = launch, flags, certificate
         self.primaries = [self.server() for _ in range(_PRIMARIES)]
         self.replicas = [self.server() for _ in range(_PRIMARIES)]
         for number, server in enumerate(self.primaries):
@@ -40,14 +46,18 @@ class RedisCluster:
     @property
     def url(self) -> str:
         hosts = ",".join(f"127.0.0.1:{each.port}" for each in self.servers[:2])
-        return f"redis+cluster://{hosts}"
+        if self._certificate is None:
+            return f"redis+cluster://{hosts}"
+        return f"rediss+cluster://{hosts}?ssl_ca_certs={self._certificate.authority}"
 
-    def server(self, port: int = 0) -> Member:
+    def server(self) -> Member:
         """Start a server that knows no other one."""
+        port = _port_with_bus()
         return Member(
             self._launch, "--cluster-enabled", "yes", "--repl-diskless-sync-delay", "0",
             "--cluster-node-timeout", str(_NODE_TIMEOUT_MS), *self._flags,
-            port=port or _port_with_bus(),
+            *(_tls(self._certificate, port) if self._certificate else ()),
+            port=port, needs="tls-port" if self._certificate else "",
         )  # fmt: skip
 
     def introduce(self, server: Member) -> None:
@@ -86,6 +96,15 @@ class RedisCluster:
             _set_slot(server, slot, "NODE", identity(to))
 
 
+def _tls(certificate: Certificate, port: int) -> tuple[str, ...]:
+    """Return the flags of a server whose only port is one with TLS."""
+    return (
+        "--port", "0", "--tls-port", str(port), "--tls-cluster", "yes", "--tls-replication", "yes",
+        "--tls-cert-file", str(certificate.certificate), "--tls-key-file", str(certificate.key),
+        "--tls-ca-cert-file", str(certificate.authority), "--tls-auth-clients", "no",
+    )  # fmt: skip
+
+
 def slots_of(number: int) -> range:
     """Return the slots of one of the three primaries."""
     return range(SLOTS * number // _PRIMARIES, SLOTS * (number + 1) // _PRIMARIES)
@@ -108,7 +127,8 @@ def _nodes(server: Member) -> str:
 
 def _serves(server: Member, slot: int) -> bool:
     found: Any = server.client.execute_command("CLUSTER", "SLOTS")
-    return any(first <= slot <= last and own[1] == server.port for first, last, own, *_ in found)
+    name = identity(server)
+    return any(first <= slot <= last and own[2].decode() == name for first, last, own, *_ in found)
 
 
 def _is_well(server: Member) -> bool:
