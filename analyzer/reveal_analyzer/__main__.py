@@ -54,7 +54,10 @@ if TYPE_CHECKING:
 
 # time limit of an orderly shutdown: less than the 30 s of a pod, more than a few hung commands
 DRAIN_SECONDS = 5.0
-_FLAGS = ("redis_url", "profile", "mode", "sensitivity", "metrics_port", "publish")
+_FLAGS = (
+    "redis_url", "profile", "mode", "sensitivity", "metrics_port", "metrics_access_folder",
+    "publish",
+)  # fmt: skip
 
 
 class Overdue(BaseException):
@@ -115,6 +118,11 @@ def _add_settings(flags: argparse.ArgumentParser) -> None:
         type=int,
         metavar="PORT",
         help="port of /metrics, /healthz and /readyz (default: none)",
+    )
+    flags.add_argument(
+        "--metrics-access-folder",
+        metavar="FOLDER",
+        help="serve HTTPS, by the files tls.crt, tls.key, client-ca.crt and token of this folder",
     )
     flags.add_argument(
         "--settings", type=Path, metavar="FILE", help="settings as JSON; flags override them"
@@ -211,9 +219,12 @@ def build(
     admission = _admission_of(settings, cluster)
     reader = StreamReader(settings, owner, admission=admission)
     if settings.metrics_port:
-        metrics.serve(settings.metrics_port, pulse.stalled, partial(not_ready, pulse, reader))
+        ready = partial(not_ready, pulse, reader)
+        folder = settings.metrics_access_folder
+        metrics.serve(settings.metrics_port, pulse.stalled, ready, folder)
     analysis = _analysis_of(settings, reader, outputs.by_subject)
-    fleet = Fleet(reader.connection.client, settings.profile, owner)
+    client = reader.connection.client
+    fleet = Fleet(client, settings.profile, owner, records=reader.records)
     observe = outputs.observe if outputs.observers else None
     worker = Worker(reader, analysis, outputs.sinks, metrics, fleet, observe, OPTIONAL_STATE)
     for degradations in (*outputs.degradations, admission.degradations):

@@ -141,6 +141,7 @@ class CollectorSettings(_Settings):
     metrics_series: int = (
         0  # at most so many channels there, in addition to the collector's own metrics
     )
+    metrics_access_folder: str = ""  # with certificate and token; "": HTTP for everybody
 
     def problems(self) -> list[str]:
         found = []
@@ -163,7 +164,7 @@ class CollectorSettings(_Settings):
         found += self._pod_api_problems()
         if self.fine_lane not in FINE_LANES:
             found.append(f"fineLane: must be one of {', '.join(FINE_LANES)}")
-        return found + _shared_problems(self.redis_url, self.profile, self.metrics_port)
+        return found + _shared_problems(self)
 
     def _pod_api_problems(self) -> list[str]:
         if not self.pod_api:
@@ -192,6 +193,7 @@ class AnalyzerSettings(_Settings):
     warmup_seconds: int = 60
     hypotheses: tuple[str, ...] = ()
     metrics_port: int = 0
+    metrics_access_folder: str = ""  # with certificate and token; "": HTTP for everybody
     metrics_subjects: int = 0  # of each node have metrics of their lost time; all others share one
     publish: str = "none"
     min_severity: str = "Low"
@@ -237,7 +239,7 @@ class AnalyzerSettings(_Settings):
                 " and fragment: headers are in another place"
             )
         found += self._origin_problems() + self._evidence_problems()
-        return found + _shared_problems(self.redis_url, self.profile, self.metrics_port)
+        return found + _shared_problems(self)
 
     def _origin_problems(self) -> list[str]:
         if self.origin_proof not in ORIGIN_PROOFS:
@@ -265,14 +267,16 @@ class AnalyzerSettings(_Settings):
         return found
 
 
-def _shared_problems(url: str, profile: str, metrics_port: int) -> list[str]:
+def _shared_problems(settings: CollectorSettings | AnalyzerSettings) -> list[str]:
     found = []
-    if url and (sentence := redis_address.problem(url)):
+    if settings.redis_url and (sentence := redis_address.problem(settings.redis_url)):
         found.append(f"redisUrl: {sentence}")
-    if not _PROFILE.match(profile):
+    if not _PROFILE.match(settings.profile):
         found.append("profile: must be 1 to 400 letters, digits, dots, dashes and underscores")
-    if not 0 <= metrics_port <= 65_535:
+    if not 0 <= settings.metrics_port <= 65_535:
         found.append("metricsPort: must be between 0 (none) and 65535")
+    if settings.metrics_access_folder and not settings.metrics_port:
+        found.append("metricsAccessFolder: needs metricsPort")
     return found
 
 

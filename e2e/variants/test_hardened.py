@@ -13,12 +13,12 @@ from contextlib import suppress
 
 import pytest
 
-from reveal_contract.kube.names import LABEL_COMPONENT
+from reveal_contract.kube.names import LABEL_COMPONENT, METRICS_PORT
 from support.api_server import ApiError, Kube, Object, unique
 from support.cluster_release import ENFORCE
 from support.fault_run import throttled_run
 from support.faulty_pods import THROTTLED
-from support.hardened_release import Hardened
+from support.hardened_release import COLLECTOR_METRICS_PORT, Hardened
 from support.helm_chart import NAMESPACE
 from support.pod_processes import Process, main_process
 from support.tls_redis import PORT, USER
@@ -95,14 +95,34 @@ def test_redis_is_used_over_tls_by_its_user_only(hardened: Hardened) -> None:
     assert {item["user"] for item in ours} == {USER}
     # a collector a node, and the analyzers
     assert len(ours) > len(hardened.watched.cluster.nodes)
-    assert not _answered_in_plain(hardened.redis.pod["status"]["podIP"])
+    assert not _answered(hardened.redis.pod["status"]["podIP"], PORT, b"PING\r\n")
 
 
-def _answered_in_plain(address: str) -> bytes:
-    with suppress(ConnectionResetError), socket.create_connection((address, PORT), 5) as plain:
-        plain.sendall(b"PING\r\n")
-        return plain.recv(64)
+def _answered(address: str, port: int, request: bytes) -> bytes:
+    """What is answered to a request without TLS."""
+    with suppress(ConnectionResetError), socket.create_connection((address, port), 5) as plain:
+        plain.sendall(request)
+        return plain.recv(65_536)
     return b""
+
+
+@pytest.mark.parametrize(
+    ("component", "port", "sample"),
+    [
+        ("operator", METRICS_PORT, b"reveal_operator_build_info"),
+        ("analyzer", METRICS_PORT, b"reveal_build_info"),
+        ("collector", COLLECTOR_METRICS_PORT, b"reveal_collector_build_info"),
+    ],
+)
+def test_metrics_need_https_and_the_token(
+    hardened: Hardened, component: str, port: int, sample: bytes
+) -> None:
+    """The pods are ready by probes of the kubelet, which has neither authority nor token."""
+    for pod in hardened.pods(component):
+        address = pod["status"]["podIP"]
+        assert b" 401 " in hardened.metrics.scrape(address, port).splitlines()[0]
+        assert sample in hardened.metrics.scrape(address, port, hardened.metrics.token)
+        assert sample not in _answered(address, port, b"GET /metrics HTTP/1.0\r\n\r\n")
 
 
 def test_each_network_policy_selects_its_pods(hardened: Hardened) -> None:

@@ -91,6 +91,12 @@ def _add_created(flags: argparse.ArgumentParser) -> None:
     )
     for component in ("collector", "analyzer"):
         group.add_argument(f"--{component}-service-account", metavar="NAME")
+    group.add_argument(
+        "--metrics-secret",
+        metavar="NAME",
+        help="Secret with tls.crt, tls.key, client-ca.crt and token, by which collectors and"
+        " analyzers restrict who may read their metrics",
+    )
 
 
 def _add_redis(flags: argparse.ArgumentParser) -> None:
@@ -140,6 +146,13 @@ def _add_own(flags: argparse.ArgumentParser) -> None:
         meaning = f"port for {reader}; both serve /metrics, /healthz, /readyz; 0 (default): none"
         group.add_argument(f"--{name}-port", type=_port, default=0, metavar="PORT", help=meaning)
     group.add_argument(
+        "--metrics-access-folder",
+        default="",
+        metavar="FOLDER",
+        help="serve the metrics by HTTPS and on their own port only, by the files tls.crt, tls.key,"
+        " client-ca.crt and token of this folder",
+    )
+    group.add_argument(
         "--resync-seconds",
         type=_seconds,
         default=RESYNC_S,
@@ -168,6 +181,7 @@ def options_of(arguments: argparse.Namespace, environment: Mapping[str, str]) ->
     return OperatorOptions(
         Defaults(**known),
         metrics_port=given["metrics_port"],
+        metrics_access_folder=given["metrics_access_folder"],
         health_port=given["health_port"],
         instance=environment.get(POD_VARIABLE, ""),
         resync_s=given["resync_seconds"],

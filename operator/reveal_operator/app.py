@@ -68,6 +68,7 @@ class OperatorOptions:
 
     defaults: Defaults
     metrics_port: int = 0
+    metrics_access_folder: str = ""
     health_port: int = 0
     instance: str = ""
     resync_s: float = RESYNC_S
@@ -136,10 +137,16 @@ class Operator:
             await _cancel(tasks)
 
     def _serve(self) -> None:
-        """Serve metrics and probes on both ports, so that one of them is enough."""
-        for port in sorted({self._options.metrics_port, self._options.health_port} - {0}):
-            health = self._health
-            http_endpoints.serve(self._metrics.registry, port, health.unhealthy, health.unready)
+        """Serve metrics and probes on both ports, so that one of them is enough.
+
+        With a folder that restricts access, metrics are on their own port only.
+        """
+        options, health = self._options, self._health
+        for port in sorted({options.metrics_port, options.health_port} - {0}):
+            folder = options.metrics_access_folder if port == options.metrics_port else ""
+            open_to_all = not folder and bool(options.metrics_access_folder)
+            registry = None if open_to_all else self._metrics.registry
+            http_endpoints.serve(registry, port, health.unhealthy, health.unready, folder)
 
     async def _watch_forever(self) -> None:
         """Run kopf again and again until the operator stops."""

@@ -212,6 +212,7 @@ class Defaults:
     """Flags of the operator that apply to every profile.
 
     ``redis_*`` is the Redis of profiles that name none; ``redis_url`` "" means there is none.
+    ``metrics_secret`` restricts who may read the metrics of the pods; with "" everybody may.
     Without ``limits`` profiles may name anything.
     ``kubernetes_minor`` is the minor version of the API server (``/version``): 1.29 refuses fields
     that came with 1.30.
@@ -224,6 +225,7 @@ class Defaults:
     image_pull_secrets: tuple[str, ...] = ()
     collector_service_account: str = "reveal-collector"
     analyzer_service_account: str = "reveal-analyzer"
+    metrics_secret: str = ""
     redis_url: str = ""
     redis_credentials_secret: str = ""
     redis_collector_credentials_secret: str = ""

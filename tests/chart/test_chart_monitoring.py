@@ -215,6 +215,28 @@ def test_monitors_select_our_pods_by_the_port_they_name(helm: Helm) -> None:
     assert [each["port"] for each in pod["spec"]["podMetricsEndpoints"]] == ["metrics"]
 
 
+@pytest.mark.parametrize(
+    ("kind", "endpoints"),
+    [("PodMonitor", "podMetricsEndpoints"), ("ServiceMonitor", "endpoints")],
+)
+def test_monitors_have_the_access_to_restricted_metrics(
+    helm: Helm, kind: str, endpoints: str
+) -> None:
+    pod = str(kind == "PodMonitor").lower()
+    service = str(kind == "ServiceMonitor").lower()
+    chosen = f"metrics.podMonitor.enabled={pod},metrics.serviceMonitor.enabled={service}"
+    values = CHART / "ci" / "metrics-access-values.yaml"
+    monitor = find_object(helm.render("--values", values, "--set", chosen), kind)
+    [endpoint] = monitor["spec"][endpoints]
+    assert endpoint["scheme"] == "https"
+    assert endpoint["tlsConfig"]["ca"]["secret"] == {"name": "reveal-metrics", "key": "ca.crt"}
+    assert endpoint["authorization"]["credentials"] == {"name": "reveal-metrics", "key": "token"}
+    plain = find_object(helm.render("--set", chosen), kind)
+    assert plain["spec"][endpoints] == [
+        {name: endpoint[name] for name in ("port", "path", "interval", "scrapeTimeout")}
+    ]
+
+
 def test_an_alert_that_does_not_exist_cannot_be_turned_off(helm: Helm) -> None:
     with pytest.raises(HelmError, match="RevealTypo, which is no alert"):
         rule(helm, "--set", "prometheusRule.disabled={RevealTypo}")

@@ -80,3 +80,16 @@ def test_image_pull_secrets_reach_the_pods(helm: Helm) -> None:
     result = options(helm, "--values", CHART / "ci" / "images-values.yaml").defaults
     assert result.image_pull_secrets == ("regcred", "other")
     assert result.image_pull_policy == "Always"
+
+
+def test_a_secret_restricts_who_may_read_metrics(helm: Helm) -> None:
+    values = CHART / "ci" / "metrics-access-values.yaml"
+    result = options(helm, "--values", values)
+    assert result.defaults.metrics_secret == "reveal-metrics"
+    deployment = find_object(helm.render("--values", values), "Deployment", "reveal-operator")
+    pod = deployment["spec"]["template"]["spec"]
+    (mounted,) = (
+        each["name"] for each in pod["containers"][0]["volumeMounts"]
+        if each["mountPath"] == result.metrics_access_folder
+    )  # fmt: skip
+    assert {"name": mounted, "secret": {"secretName": "reveal-metrics"}} in pod["volumes"]

@@ -103,6 +103,10 @@ def test_schema_and_values_know_the_same_keys() -> None:
             "enable one of them",
         ),
         (["--set", "prometheusRule.disabled={RevealNothing}"], "there are RevealCriticalFinding"),
+        (
+            ["--set", "metrics.access.authorization.credentials.name=s"],
+            "no effect without metrics.access.secret",
+        ),
     ],
 )  # fmt: skip
 def test_conflicting_values_are_refused_with_a_sentence(

@@ -177,6 +177,7 @@ OPERATOR_FLAGS = {
     "--image-pull-secret": "login-9",
     "--collector-service-account": "account-c",
     "--analyzer-service-account": "account-a",
+    "--metrics-secret": "secret-7",
     "--redis-url": "redis://nine:6379/0",
     "--redis-credentials-secret": "secret-9",
     "--redis-collector-credentials-secret": "secret-8",
@@ -244,7 +245,7 @@ def test_the_fine_lane_can_be_switched_off() -> None:
 def flag_value(setting: dataclasses.Field[Any]) -> tuple[list[str], Any]:
     """Return arguments that give a setting another value, and that value."""
     flag = f"--{setting.name.replace('_', '-')}"
-    known = {"pod_source": "api", "fine_lane": "off", "pod_file": "", "redis_url": "redis://nine"}
+    known = {"pod_source": "api", "fine_lane": "off", "redis_url": "redis://nine"}
     known |= {"sample_period_milliseconds": "200", "pod_api": "https://api"}
     if setting.default is False:
         return [flag], True
@@ -256,15 +257,18 @@ def flag_value(setting: dataclasses.Field[Any]) -> tuple[list[str], Any]:
     return [flag, known.get(setting.name, "nine")], known.get(setting.name, "nine")
 
 
+POD_API = ["--pod-source", "api", "--pod-api", "https://api"]
+FLAGS_WITH = {  # settings that need others
+    "pod_file": ["--pod-source", "file"], "pod_api": POD_API, "pod_token_file": POD_API,
+    "pod_ca_file": POD_API, "metrics_access_folder": ["--metrics-port", "7"],
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("setting", dataclasses.fields(CollectorSettings), ids=lambda s: s.name)
 def test_a_flag_of_the_collector_reaches_its_setting(setting: dataclasses.Field[Any]) -> None:
-    if setting.name == "pod_file":
-        arguments, value = ["--pod-source", "file", "--pod-file", "/pods"], "/pods"
-    else:
-        arguments, value = flag_value(setting)
-    if setting.name.startswith("pod_") and setting.name not in ("pod_source", "pod_file"):
-        arguments = ["--pod-source", "api", "--pod-api", "https://api", *arguments]
-    settings = collector_settings_of(collector_parser().parse_args(arguments), {})
+    arguments, value = flag_value(setting)
+    needed = FLAGS_WITH.get(setting.name, [])
+    settings = collector_settings_of(collector_parser().parse_args([*needed, *arguments]), {})
     found = getattr(settings, setting.name)
     assert (found[: len(value)] if isinstance(value, tuple) else found) == value
 
@@ -272,10 +276,12 @@ def test_a_flag_of_the_collector_reaches_its_setting(setting: dataclasses.Field[
 def test_a_flag_of_the_analyzer_reaches_its_setting() -> None:
     flags = ["--redis", "redis://nine", "--profile", "nine", "--mode", "paper"]
     flags += ["--sensitivity", "High", "--metrics-port", "99", "--publish", "observe"]
+    flags += ["--metrics-access-folder", "/access"]
     settings = analyzer_settings_of(analyzer_parser().parse_args(flags), {})
     assert (settings.redis_url, settings.profile) == ("redis://nine", "nine")
     assert (settings.mode, settings.sensitivity) == ("paper", "High")
     assert (settings.metrics_port, settings.publish) == (99, "observe")
+    assert settings.metrics_access_folder == "/access"
 
 
 def collector(**fields: Any) -> CollectorSettings:

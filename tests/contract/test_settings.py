@@ -99,6 +99,7 @@ def test_wrong_types_and_wrong_values_are_listed_together() -> None:
         ("maxSubjects", -1),
         ("metricsPort", 65_536),
         ("metricsPort", -1),
+        ("metricsAccessFolder", "/access"),  # and no port
         ("redisUrl", "localhost:6379"),
         ("profile", ""),
         ("profile", "a{b}"),

@@ -11,6 +11,7 @@ from reveal_contract.kube.names import LABEL_COMPONENT
 from support.api_server import Object
 from support.cluster_release import Release, install
 from support.helm_chart import NAMESPACE
+from support.metrics_secret import SECRET, MetricsSecret, metrics_secret
 from support.tls_redis import AUTHORITY, LOGIN, PORT, URL, TlsRedis, tls_redis
 
 # sources of perf events, as examples/least-privilege.yaml leaves them out
@@ -22,14 +23,17 @@ _VALUES = {
     "networkPolicy.enabled": "true",
     "networkPolicy.redisPorts": f"{{{PORT}}}",
     "podDisruptionBudget.enabled": "true",
+    "metrics.access.secret": SECRET,
 }
 _REPLICAS = 2
+COLLECTOR_METRICS_PORT = 9477
 
 
 @dataclass(frozen=True)
 class Hardened:
     watched: Release
     redis: TlsRedis
+    metrics: MetricsSecret
 
     def pods(self, component: str) -> list[Object]:
         """Those that run and are to stay."""
@@ -44,12 +48,20 @@ class Hardened:
 def hardened_release(watched: Release, folder: Path) -> Iterator[Hardened]:
     """Until it is left; then the default release is there again."""
     cluster = watched.cluster
-    with tls_redis(cluster, folder) as server:
+    of_metrics = folder / "metrics"
+    of_metrics.mkdir()
+    with (
+        tls_redis(cluster, folder) as server,
+        metrics_secret(watched.kube, of_metrics) as metrics,
+    ):
         install(cluster, folder, _VALUES)
-        privilege = {"privilege": "Capabilities", "sources": {"exclude": _COUNTED}}
-        watched.change(collector=privilege, analyzer={"replicas": _REPLICAS})
+        collector = {
+            "privilege": "Capabilities", "sources": {"exclude": _COUNTED},
+            "metricsPort": COLLECTOR_METRICS_PORT,
+        }  # fmt: skip
+        watched.change(collector=collector, analyzer={"replicas": _REPLICAS})
         try:
-            yield Hardened(watched, server)
+            yield Hardened(watched, server, metrics)
         finally:
             install(cluster, folder)
             watched.change(collector=None, analyzer=None)

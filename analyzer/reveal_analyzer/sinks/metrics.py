@@ -87,9 +87,15 @@ class Metrics:
         """Add the counts of saved states; each scrape reads them."""
         self.registry.register(StateMetrics(counts))
 
-    def serve(self, port: int, health: Check | None = None, ready: Check | None = None) -> None:
-        """Serve scrapes and probes on ``port`` from threads; ``OSError`` where it is in use."""
-        http_endpoints.serve(self.registry, port, health, ready)
+    def serve(
+        self,
+        port: int,
+        health: Check | None = None,
+        ready: Check | None = None,
+        access_folder: str = "",
+    ) -> None:
+        """Serve scrapes and probes on ``port`` from threads; see ``http_endpoints.serve``."""
+        http_endpoints.serve(self.registry, port, health, ready, access_folder)
 
     def write(self, update: FindingUpdate) -> None:
         """Count one update."""

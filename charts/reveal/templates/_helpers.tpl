@@ -200,3 +200,19 @@ no cluster
 {{- end -}}
 {{- toYaml $rules -}}
 {{- end -}}
+
+{{/* Fields of a monitor's endpoint where the access to metrics is restricted. */}}
+{{- define "reveal.scrapeAccess" -}}
+{{- $access := .Values.metrics.access -}}
+{{- if $access.secret -}}
+scheme: https
+{{- with $access.tlsConfig }}
+tlsConfig:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $access.authorization }}
+authorization:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+{{- end -}}

@@ -99,15 +99,16 @@ def _of_sources(status: CollectorStatus) -> Iterator[Metric]:
 
 
 def serve(collector: Collector, port: int) -> int:
-    """Serve scrapes and probes on this port and return it; raises ``OSError`` if it is taken."""
+    """Serve scrapes and probes on this port and return it; see ``http_endpoints.serve``."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(HealthExporter(collector))
     ProcessCollector(registry=registry)
     if collector.settings.metrics_series:
         exporter = SampleExporter(collector.recent_tick, collector.settings.metrics_series)
         registry.register(exporter)
+    folder = collector.settings.metrics_access_folder
     return http_endpoints.serve(
-        registry, port, collector.pulse.stalled, partial(not_ready, collector)
+        registry, port, collector.pulse.stalled, partial(not_ready, collector), folder
     )
 
 

@@ -56,6 +56,7 @@ HYPOTHESES_FOLDER = "/etc/reveal-hypotheses"
 REDIS_AUTHORITY_FOLDER = "/etc/reveal-redis"
 ORIGIN_FOLDER = "/var/run/secrets/reveal.dev"  # of collectors: a token that analyzers have reviewed
 ORIGIN_TOKEN = "token"  # noqa: S105 - the name of a file
+METRICS_ACCESS_FOLDER = "/etc/reveal-metrics"  # a Secret that restricts who may read metrics
 RUN_FOLDER = "/run/reveal"  # an emptyDir: the alive file, the spool
 EVIDENCE_FOLDER = "/var/lib/reveal/evidence"  # the volume of a claim that a profile names
 HOST_FOLDER = "/host"  # the host's /proc, /sys below it

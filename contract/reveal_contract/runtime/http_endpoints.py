@@ -9,6 +9,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from pathlib import Path
 from socketserver import TCPServer, ThreadingMixIn
 from typing import TYPE_CHECKING, Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
@@ -21,6 +22,8 @@ from reveal_contract import VERSION
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
+    from reveal_contract.runtime.http_access import HttpAccess
+
 log = logging.getLogger(__name__)
 
 # returns "" while all is well, else a sentence
@@ -29,24 +32,43 @@ Check = Callable[[], str]
 _CLIENT_SECONDS = 10.0  # then the thread of an idle client ends
 _CLIENT_CLOSES_SECONDS = 5.0
 _MOST_CONNECTIONS = 32  # of one client address
+# in the environment of a request: whether TLS verified a certificate of the client; no header can
+# have this name
+_HAS_CERTIFICATE = "reveal.has_client_certificate"
 
 
 def serve(
-    registry: CollectorRegistry, port: int, health: Check | None = None, ready: Check | None = None
+    registry: CollectorRegistry | None,
+    port: int,
+    health: Check | None = None,
+    ready: Check | None = None,
+    access_folder: str = "",
 ) -> int:
     """Serve ``port`` (0: any free one) from threads until the process ends; return the port.
 
     /metrics is a scrape of ``registry``; /healthz and /readyz respond with 200, or with 503 and the
     reason (Kubernetes: "Configure Liveness, Readiness and Startup Probes").  It listens on IPv6 and
-    IPv4 where the host has them.  Raises ``OSError`` with a sentence where the port is in use.
+    IPv4 where the host has them.  With a folder for ``HttpAccess`` it serves HTTPS, and the metrics
+    only to those who may read them.  Raises ``OSError`` with a sentence where the port is in use or
+    the folder cannot be used.
     """
     asked = {"/healthz": health, "/readyz": ready}
     checks = {path: check for path, check in asked.items() if check is not None}
+    access = _access_of(access_folder)
     try:
-        server = _listening(port, application(registry, checks))
+        server = _listening(port, application(registry, checks, access))
     except OSError as error:
         raise OSError(error.errno, f"port {port} for metrics: {error.strerror}") from None
+    server.access = access
     return _start(server)
+
+
+def _access_of(folder: str) -> HttpAccess | None:
+    if not folder:
+        return None
+    from reveal_contract.runtime.http_access import HttpAccess  # noqa: PLC0415 - ssl takes memory
+
+    return HttpAccess(Path(folder))
 
 
 def serve_locally(port: int, app: WSGIApplication) -> int:
@@ -63,20 +85,45 @@ def serve_locally(port: int, app: WSGIApplication) -> int:
     return _start(server)
 
 
-def application(registry: CollectorRegistry, checks: Mapping[str, Check]) -> WSGIApplication:
-    """Return the application: /metrics and the checks by their paths."""
+def application(
+    registry: CollectorRegistry | None,
+    checks: Mapping[str, Check],
+    access: HttpAccess | None = None,
+) -> WSGIApplication:
+    """Return the application: /metrics, if there is a registry, and the checks by their paths."""
+    pages = {"/metrics": _metrics(registry, access)} if registry is not None else {}
+    pages |= {path: _answer(check) for path, check in checks.items()}
+
+    def answer(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
+        page = pages.get(environ.get("PATH_INFO", ""))
+        if page is not None:
+            return page(environ, start)
+        return text_response(start, "404 Not Found", f"not found; try {', '.join(pages)}")
+
+    return answer
+
+
+def _metrics(registry: CollectorRegistry, access: HttpAccess | None) -> WSGIApplication:
+    """Return the page of the metrics, for those who may read them."""
     metrics: WSGIApplication = make_wsgi_app(registry)
 
     def answer(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
-        path = environ.get("PATH_INFO", "")
-        if path == "/metrics":
-            return metrics(environ, start)
-        if path in checks:
-            problem = checks[path]()
-            status = "503 Service Unavailable" if problem else "200 OK"
-            return text_response(start, status, problem or "ok")
-        known = ", ".join(("/metrics", *checks))
-        return text_response(start, "404 Not Found", f"not found; try {known}")
+        if access is not None:
+            authorization = environ.get("HTTP_AUTHORIZATION", "")
+            if refused := access.refusal(authorization, environ[_HAS_CERTIFICATE]):
+                return text_response(start, refused.status, refused.sentence, *refused.headers)
+        return metrics(environ, start)
+
+    return answer
+
+
+def _answer(check: Check) -> WSGIApplication:
+    """Return the page of a check."""
+
+    def answer(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
+        problem = check()
+        status = "503 Service Unavailable" if problem else "200 OK"
+        return text_response(start, status, problem or "ok")
 
     return answer
 
@@ -86,16 +133,25 @@ def _start(server: WSGIServer) -> int:
     return int(server.server_port)
 
 
-def text_response(start: StartResponse, status: str, text: str) -> list[bytes]:
+def text_response(
+    start: StartResponse, status: str, text: str, *headers: tuple[str, str]
+) -> list[bytes]:
     """Begin a response of plain text and return its body."""
     body = f"{text}\n".encode()
-    headers = [("Content-Type", "text/plain; charset=utf-8"), ("Content-Length", f"{len(body)}")]
-    start(status, headers)
+    content = [("Content-Type", "text/plain; charset=utf-8"), ("Content-Length", f"{len(body)}")]
+    start(status, [*content, *headers])
     return [body]
 
 
 class _Handler(WSGIRequestHandler):
     timeout = _CLIENT_SECONDS
+
+    def get_environ(self) -> WSGIEnvironment:
+        """Return the environment of the request, with what the handshake verified."""
+        environ = super().get_environ()
+        certificate = getattr(self.connection, "getpeercert", None)  # only with TLS
+        verified = certificate is not None and certificate(binary_form=True) is not None
+        return {**environ, _HAS_CERTIFICATE: verified}
 
     def log_message(self, format: str, *args: object) -> None:
         """Log nothing: there is a scrape or a probe every few seconds."""
@@ -133,10 +189,23 @@ class _Server(ThreadingMixIn, WSGIServer):
 
     daemon_threads = True
     address_family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
+    access: HttpAccess | None = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._connections = _Connections()
         super().__init__(*args, **kwargs)
+
+    def get_request(self) -> tuple[Any, Any]:
+        connection, address = super().get_request()
+        if self.access is not None:
+            connection = self.access.secured(connection)
+        return connection, address
+
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        if self.access is not None:
+            request.settimeout(_CLIENT_SECONDS)
+            request.do_handshake()  # in the thread of the client: others do not wait for it
+        super().finish_request(request, client_address)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         if not self._connections.add(client_address[0]):
@@ -183,7 +252,7 @@ class _LocalServer(_Server):
             request.recv(1)
 
 
-def _listening(port: int, app: WSGIApplication) -> WSGIServer:
+def _listening(port: int, app: WSGIApplication) -> _Server:
     return make_server("", port, app, server_class=_Server, handler_class=_Handler)
 
 

@@ -15,7 +15,7 @@ from reveal_contract.kube.names import (
     SETTINGS_FOLDER,
 )
 from reveal_contract.origin import AUDIENCE
-from reveal_operator.manifests import probes, redis, security
+from reveal_operator.manifests import metrics_access, probes, redis, security
 from reveal_operator.manifests.common import (
     REVISIONS,
     SETTINGS,
@@ -97,6 +97,7 @@ def _pod(profile: Profile, defaults: Defaults, redis_: RedisSpec) -> Manifest:
             *(_host_volume(path, name) for name, path in _host_paths(profile).items()),
             *redis.volumes(redis_),
             *([_origin_volume()] if profile.analyzer.proves_origin else []),
+            *metrics_access.volumes(_metrics_secret(profile, defaults)),
         ],
     }
 
@@ -133,8 +134,14 @@ def _container(profile: Profile, defaults: Defaults, redis_: RedisSpec) -> Manif
             ),
             *redis.mounts(redis_),
             *([mount(_ORIGIN, ORIGIN_FOLDER)] if profile.analyzer.proves_origin else []),
+            *metrics_access.mounts(_metrics_secret(profile, defaults)),
         ],
     }  # fmt: skip
+
+
+def _metrics_secret(profile: Profile, defaults: Defaults) -> str:
+    """Return the Secret of the metrics; "" where the profile's collectors serve none."""
+    return defaults.metrics_secret if profile.collector.metrics_port else ""
 
 
 def _variables(profile: Profile) -> list[Manifest]:

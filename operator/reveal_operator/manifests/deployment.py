@@ -16,7 +16,7 @@ from reveal_contract.kube.names import (
     RUN_FOLDER,
     SETTINGS_FOLDER,
 )
-from reveal_operator.manifests import probes, redis, security
+from reveal_operator.manifests import metrics_access, probes, redis, security
 from reveal_operator.manifests.common import (
     REVISIONS,
     SETTINGS,
@@ -84,6 +84,7 @@ def _pod(profile: Profile, defaults: Defaults, redis_: RedisSpec) -> Manifest:
             *_hypotheses_volume(profile),
             *_evidence_volume(profile),
             *redis.volumes(redis_),
+            *metrics_access.volumes(defaults.metrics_secret),
         ],
     }
 
@@ -113,7 +114,7 @@ def _container(profile: Profile, defaults: Defaults, redis_: RedisSpec) -> Manif
         ],
         "ports": [{"name": probes.METRICS, "containerPort": METRICS_PORT, "protocol": "TCP"}],
         **resources(spec.resources),
-        **probes.of_analyzer(),
+        **probes.of_analyzer(tls=bool(defaults.metrics_secret)),
         "securityContext": security.of_analyzer(),
         "volumeMounts": [
             mount(SETTINGS, SETTINGS_FOLDER),
@@ -121,6 +122,7 @@ def _container(profile: Profile, defaults: Defaults, redis_: RedisSpec) -> Manif
             *hypotheses,
             *evidence,
             *redis.mounts(redis_),
+            *metrics_access.mounts(defaults.metrics_secret),
         ],
     }  # fmt: skip
 

@@ -32,12 +32,13 @@ def of_collector() -> dict[str, Any]:
     }
 
 
-def of_analyzer() -> dict[str, Any]:
-    """Return probes by HTTP.  A start takes 8 s of CPU, as loops are compiled."""
+def of_analyzer(tls: bool) -> dict[str, Any]:
+    """Return probes by HTTP or, with ``tls``, HTTPS.  A start takes 8 s of CPU to compile loops."""
+    healthy, ready = _get("/healthz", tls), _get("/readyz", tls)
     return {
-        "startupProbe": _probe(_get("/healthz"), period=2, failures=90, timeout=5),
-        "livenessProbe": _probe(_get("/healthz"), period=10, failures=6, timeout=5),
-        "readinessProbe": _probe(_get("/readyz"), period=5, failures=3, timeout=5),
+        "startupProbe": _probe(healthy, period=2, failures=90, timeout=5),
+        "livenessProbe": _probe(healthy, period=10, failures=6, timeout=5),
+        "readinessProbe": _probe(ready, period=5, failures=3, timeout=5),
     }
 
 
@@ -45,8 +46,9 @@ def _exec(command: list[str]) -> dict[str, Any]:
     return {"exec": {"command": command}}
 
 
-def _get(path: str) -> dict[str, Any]:
-    return {"httpGet": {"path": path, "port": METRICS}}
+def _get(path: str, tls: bool) -> dict[str, Any]:
+    scheme = {"scheme": "HTTPS"} if tls else {}  # the kubelet does not verify the certificate
+    return {"httpGet": {"path": path, "port": METRICS, **scheme}}
 
 
 def _probe(how: dict[str, Any], period: int, failures: int, timeout: int) -> dict[str, Any]:

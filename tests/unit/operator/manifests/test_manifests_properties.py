@@ -201,6 +201,28 @@ def test_a_metrics_port_is_a_host_port() -> None:
     assert analyzer["ports"][0]["containerPort"] == METRICS_PORT
 
 
+def test_a_secret_restricts_who_may_read_metrics() -> None:
+    by_kind = built({"collector": {"metricsPort": 9177}}, metrics_secret="reveal-metrics")
+    for kind, file in (("DaemonSet", "collector.json"), ("Deployment", "analyzer.json")):
+        settings = json.loads(by_kind["ConfigMap"]["data"][file])
+        mounts = container(by_kind[kind])["volumeMounts"]
+        mounted = {each["mountPath"]: each["name"] for each in mounts}
+        name = mounted[settings["metricsAccessFolder"]]
+        (volume,) = (
+            each for each in by_kind[kind]["spec"]["template"]["spec"]["volumes"]
+            if each["name"] == name
+        )  # fmt: skip
+        assert volume["secret"] == {"secretName": "reveal-metrics"}
+    for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+        assert container(by_kind["Deployment"])[probe]["httpGet"]["scheme"] == "HTTPS"
+
+
+def test_collectors_without_metrics_do_not_have_the_secret() -> None:
+    by_kind = built(metrics_secret="reveal-metrics")
+    assert "reveal-metrics" not in json.dumps(by_kind["DaemonSet"])
+    assert json.loads(by_kind["ConfigMap"]["data"]["collector.json"])["metricsAccessFolder"] == ""
+
+
 def test_redis_credentials_come_from_secrets_and_tls_is_in_the_address() -> None:
     by_kind = built({"redis": {
         "url": "rediss://r:6380/1",
