@@ -63,9 +63,8 @@ def test_the_rank_that_delays_its_job_is_reported(
     with throttled(slow):
         try:
             wait_for(delayed, _OPENS_S, "a report of the job")
-        except AssertionError:
-            _log_state(three_nodes)
-            raise
+        except AssertionError as late:
+            raise AssertionError(f"{late}\n{_state(three_nodes)}") from None
         log.info("reported after %.0f s", time.monotonic() - began)
         report = delayed()
     assert report is not None
@@ -86,17 +85,17 @@ def _of_fault(watched: Release) -> list[Object]:
     ]  # fmt: skip
 
 
-def _log_state(watched: Release) -> None:
-    """Log what is known of the ranks on each node."""
-    log.info("telemetry: %s", watched.telemetry)
-    log.info("open: %s", watched.open())
+def _state(watched: Release) -> str:
+    """What is known of the ranks on each node."""
+    parts = [f"telemetry: {watched.telemetry}", f"open: {watched.open()}"]
     for node in watched.cluster.nodes:
         done = subprocess.run(
             [sys.executable, "-m", "reveal_cli.kubectl", "--kubeconfig",
              str(watched.cluster.kubeconfig), "top", node],
             capture_output=True, text=True, check=False, timeout=60,
         )  # fmt: skip
-        log.info("%s", done.stdout + done.stderr)
+        parts.append(done.stdout + done.stderr)
+    return "\n".join(parts)
 
 
 @contextmanager

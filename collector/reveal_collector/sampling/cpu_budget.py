@@ -1,13 +1,15 @@
 """The collector's own CPU budget: what it used, and what it reduces to keep the budget.
 
 The budget takes one saving at a time and reports each.  It reverts the last saving after a
-minute of headroom.  It waits longer where the collector exceeded the budget again right after a
-saving was reverted.  This module neither reads clocks nor moves sources: the collector passes
-the CPU time used, and the sampler moves sources into the lanes that the budget allows.
+minute of headroom, and then one more after each window in which there still is headroom.  It waits
+longer where the collector exceeded the budget again right after a saving was reverted.  This module
+neither reads clocks nor moves sources: the collector passes the CPU time used, and the sampler
+moves sources into the lanes that the budget allows.
 
-Sources that name subjects are slowed last, and are read at least once a second: findings need
-them most on a busy node.  The use is averaged over half a minute, so that the first seconds of
-a fault do not exceed the budget.  The budget reports when it is exceeded and no saving is left.
+Sources that name subjects are paused or slowed last, and are read at least once a second: findings
+need them most on a busy node, and without their fine clocks no step time of a job is known.  The
+use is averaged over half a minute, so that the first seconds of a fault do not exceed the budget.
+The budget reports when it is exceeded and no saving is left.
 """
 
 from __future__ import annotations
@@ -95,25 +97,31 @@ def _kept(state: BudgetState, now_ns: int) -> BudgetState:
 
 
 def _headroom(state: BudgetState, now_ns: int) -> BudgetState:
-    """Revert the last saving once there was headroom for ``patience_ns``."""
+    """Revert the last saving once there was headroom for ``patience_ns``.
+
+    If there is headroom after a saving was reverted, the next one is reverted at once: the use is
+    that of a whole window since then.
+    """
     since = now_ns if state.headroom_since_ns is None else state.headroom_since_ns
-    if now_ns - since < state.patience_ns:
+    if now_ns - since < state.patience_ns and not state.reverting:
         return replace(state, headroom_since_ns=since, reverting=False)
     return BudgetState(state.level - 1, now_ns, None, state.patience_ns, reverting=True)
 
 
 def next_saving(costs: Sequence[SourceCost], taken: Sequence[Saving]) -> Saving | None:
     """Return the saving that costs the least insight now, or None where none is left."""
+    of_subjects = [cost for cost in costs if cost.scope is Scope.SUBJECT]
     return (
-        _pause_optional(costs, taken)
-        or _slow_idle(costs, taken)
+        _slow_idle(costs, taken)
         or _slow_to_rare(costs)
-        or _slow_fast(costs)
+        or _slow_fast([cost for cost in costs if cost.scope is not Scope.SUBJECT])
+        or _pause_optional(costs, taken)
+        or _slow_fast(of_subjects)
     )
 
 
 def _pause_optional(costs: Sequence[SourceCost], taken: Sequence[Saving]) -> Saving | None:
-    """Pause optional sources first: they have threads of their own, so no read shows their cost."""
+    """Pause all optional sources: they have threads of their own, so no read shows their cost."""
     names = sorted(cost.name for cost in costs if cost.optional)
     if not names or any(saving.paused for saving in taken):
         return None
@@ -140,10 +148,9 @@ def _slow_to_rare(costs: Sequence[SourceCost]) -> Saving | None:
 
 
 def _slow_fast(costs: Sequence[SourceCost]) -> Saving | None:
-    """Move the most expensive fast source to once a second; those that name subjects last."""
+    """Move the most expensive of these fast sources to once a second."""
     fast = (cost for cost in costs if cost.lane is Lane.FAST and not cost.optional)
-    first = sorted(fast, key=lambda cost: (cost.scope is Scope.SUBJECT, -cost.ns))[:1]
-    return _moved(first, Lane.SLOW)
+    return _moved(sorted(fast, key=lambda cost: -cost.ns)[:1], Lane.SLOW)
 
 
 def _moved(costs: Sequence[SourceCost], lane: Lane) -> Saving | None:
