@@ -1,13 +1,13 @@
 """Memory of a Redis and of an analyzer while nodes and pods come and go, for simulated hours.
 
-    faketime -m -f '+0 x60' .venv/bin/python bench/churn.py [--hours 24] [--nodes 100] [--pods 30]
+    python bench/churn.py [--hours 24] [--speed 60] [--nodes 100] [--pods 30]
 
-With ``faketime`` (Debian's package of that name) an hour of all processes takes a minute; without
-it an hour takes an hour.  ``--alive`` nodes run at a time, each as a process that sends made-up
-seconds through the collector's sink.  Every other node ends without an orderly shutdown.  On all
-nodes together ``--pods`` a minute are replaced by others, and with them the channel table.  A row
-has the means of an hour; the last one compares the second half of the last two thirds with the
-first: what Redis and analyzers keep of a node that left ends after six hours.
+The clocks of all processes are ``--speed`` times as fast, by ``faketime`` (Debian's package of that
+name): an hour takes a minute.  ``--alive`` nodes run at a time, each as a process that sends
+made-up seconds through the collector's sink.  Every other node ends without an orderly shutdown.
+On all nodes together ``--pods`` a minute are replaced by others, and with them the channel table.
+A row has the means of an hour; the last one compares the second half of the last two thirds with
+the first: what Redis and analyzers keep of a node that left ends after six hours.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import redis
 
 from benchmark_report import Row, report
+from churnbench import simulated_clock
 from reveal_analyzer.stream.redis_connection import connect
 from reveal_collector.shipping.redis_sink import RedisSink
 from reveal_collector.shipping.sinks import EncodedSlice
@@ -207,7 +208,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--nodes", type=int, default=100, help="that come and go in this time")
     parser.add_argument("--alive", type=int, default=6, help="nodes at a time")
     parser.add_argument("--pods", type=float, default=30.0, help="that are replaced in a minute")
+    parser.add_argument("--speed", type=float, default=60.0, help="of the simulated clock")
     asked = parser.parse_args(argv)
+    if asked.speed != 1 and not simulated_clock.is_simulated():
+        given = sys.argv[1:] if argv is None else argv
+        return simulated_clock.run(asked.speed, Path(__file__), given)
     seconds = asked.hours * HOUR_S
     with launcher() as launch, tempfile.TemporaryDirectory() as name:
         url, folder = f"unix://{launch().socket}", Path(name)

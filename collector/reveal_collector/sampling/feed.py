@@ -28,6 +28,9 @@ SLOW_MEDIAN_NS = 5_000_000
 LONG_READS = 3
 SAMPLES = 50
 SLOW_SAMPLES = 10
+# until a source is tried again in the lane that it was too slow for; doubled each time it still is
+RETURN_NS = 60_000_000_000
+LAST_RETURN_NS = 16 * RETURN_NS
 FAILURES = 5
 FIRST_RETRY_NS = 1_000_000_000
 LAST_RETRY_NS = 60_000_000_000
@@ -75,7 +78,11 @@ class Feed:
         self._is_left = False  # a call hangs in a thread that was replaced
         self.lane = source.lane
         self.home_lane = source.lane  # the lane that fits the duration of its reads
+        # one that can be paused is of use in its own lane only
+        self._keeps_lane = hasattr(source, "paused")
         self.demoted = ""  # a phrase, if the source was too slow for its lane
+        self._demoted_ns = 0
+        self._return_wait_ns = RETURN_NS
         self.absent = self.broken = absent
         self.retry_due_ns = 0
         self.read_ns = 0
@@ -194,11 +201,22 @@ class Feed:
             self.reads_since_long = 0 if long else self.reads_since_long + len(spent_ns)
         self._failures = self._retries = 0
 
-    def slower_lane(self) -> Lane | None:
-        """Return the lane that this source must move to because its reads take too long."""
+    @property
+    def has_long_read(self) -> bool:
+        """Whether one of its last reads delayed what was read after it."""
+        return max(self._spent, default=0) > FAST_LONG_NS
+
+    def slower_lane(self, preempted: bool = False) -> Lane | None:
+        """Return the lane that this source must move to because its reads take too long.
+
+        ``preempted``: its thread had to wait for a CPU lately: single long reads are not its own.
+        """
+        if self._keeps_lane:
+            return None
         if self.lane is Lane.FAST and len(self._spent) == SAMPLES:
             spent = sorted(self._spent)
-            if spent[SAMPLES // 2] > FAST_MEDIAN_NS or spent[-LONG_READS] > FAST_LONG_NS:
+            is_long = spent[-LONG_READS] > FAST_LONG_NS and not preempted
+            if spent[SAMPLES // 2] > FAST_MEDIAN_NS or is_long:
                 return Lane.SLOW
         elif self.lane is Lane.SLOW and len(self._spent) >= SLOW_SAMPLES:
             spent = sorted(self._spent)
@@ -206,12 +224,26 @@ class Feed:
                 return Lane.RARE
         return None
 
-    def demote(self, lane: Lane) -> None:
+    def demote(self, lane: Lane, now_ns: int) -> None:
         """Assign the source to a slower lane; the sampler moves it there."""
         median = sorted(self._spent)[len(self._spent) // 2]
         self.demoted = f"{self.name}: {self.lane} -> {lane}, a read takes {median // 1000} us"
-        log.warning("source moved to a slower lane: %s", self.demoted)
-        self.home_lane = lane
+        level = logging.INFO if self._demoted_ns else logging.WARNING
+        log.log(level, "source moved to a slower lane: %s", self.demoted)
+        # it held its lane for long: what was before says nothing about the next time
+        if now_ns - self._demoted_ns > 2 * LAST_RETURN_NS:
+            self._return_wait_ns = RETURN_NS
+        self._demoted_ns, self.home_lane = now_ns, lane
+
+    def return_when_due(self, now_ns: int) -> None:
+        """Assign a source that was too slow to its own lane again, once it has waited for it.
+
+        A host that was saturated, or a first read, may have made its reads long.
+        """
+        if not self.demoted or now_ns - self._demoted_ns < self._return_wait_ns:
+            return
+        self._return_wait_ns = min(2 * self._return_wait_ns, LAST_RETURN_NS)
+        self.demoted, self.home_lane = "", self.source.lane
 
     def move(self, lane: Lane) -> None:
         """Move to another lane; the columns of the source get that lane, too."""

@@ -24,6 +24,7 @@ from reveal_contract.time_units import NS_PER_SECOND
 log = logging.getLogger(__name__)
 
 _MAX_LATENESS_US = 2**31 - 1
+_LATE_SOURCES = 3  # with long reads: the host delays them, and none of them is too slow
 
 
 @dataclass
@@ -239,10 +240,13 @@ class Sampler:
 
     def _adjust_lanes(self) -> None:
         """Move sources into the lanes that their own cost and the CPU budget allow."""
+        now = self._clock.monotonic()
         for feed in (*self._fast, *self._slow):
             # a source without a recent long read cannot be too slow for its lane
-            if feed.reads_since_long < SAMPLES and (lane := feed.slower_lane()):
-                feed.demote(lane)
+            if feed.reads_since_long < SAMPLES and (lane := feed.slower_lane(self._is_preempted())):
+                feed.demote(lane, now)
+        for feed in self.feeds:
+            feed.return_when_due(now)
         limits = self._lane_limits
         targets = {
             feed: slower(feed.home_lane, limits.get(feed.name)) for feed in self.feeds
@@ -255,6 +259,10 @@ class Sampler:
             self._slow.sort(key=self.feeds.index)
             self._rare.sort(key=lambda rare: self.feeds.index(rare.feed))
             self._table = self._build_table()
+
+    def _is_preempted(self) -> bool:
+        """Return whether the thread had to wait for a CPU: several sources have long reads."""
+        return sum(feed.has_long_read for feed in self._fast) >= _LATE_SOURCES
 
     def _move(self, feed: Feed, lane: Lane) -> bool:
         """Move a feed; return False while the rare lane has not released it."""

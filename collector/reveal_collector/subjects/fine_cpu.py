@@ -134,11 +134,10 @@ class FineCpu:
         if self._is_due() and self._choose():
             raise LayoutChanged(self.name)
         last = time.monotonic_ns() // STEP_NS - 1  # complete: the current one may be under way
-        steps = range(last - STEPS_PER_TICK + 1, last + 1)
-        increase = self._rings.increase
+        increases = self._rings.increases
         row: list[int | None] = []
         for slot in self._columns:
-            row += _UNREAD if slot is None else [increase(slot, step) for step in steps]
+            row += _UNREAD if slot is None else increases(slot, last, STEPS_PER_TICK)
         return row
 
     def _is_due(self) -> bool:

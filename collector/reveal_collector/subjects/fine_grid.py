@@ -44,13 +44,21 @@ class SampleRings:
         self.values[index] = value
         self.steps[index] = step
 
-    def increase(self, slot: int, step: int) -> int | None:
-        """Return the increase from the previous step to this one; ``None`` if one is missing."""
-        start = slot * RING_STEPS
-        current, previous = start + step % RING_STEPS, start + (step - 1) % RING_STEPS
-        if self.steps[current] != step or self.steps[previous] != step - 1:
-            return None
-        return max(0, self.values[current] - self.values[previous])
+    def increases(self, slot: int, last: int, count: int) -> list[int | None]:
+        """Return the increases of the ``count`` steps up to ``last``, each since the step before.
+
+        One is ``None`` where a sample is missing.
+        """
+        steps, values, start = self.steps, self.values, slot * RING_STEPS
+        found: list[int | None] = []
+        before: int | None = None
+        for step in range(last - count, last + 1):
+            index = start + step % RING_STEPS
+            value = values[index] if steps[index] == step else None
+            missing = value is None or before is None
+            found.append(None if missing else max(0, value - before))  # type: ignore[operator]
+            before = value
+        return found[1:]
 
     def clear(self, slot: int) -> None:
         """Remove all samples of a slot, before another file is assigned to it."""

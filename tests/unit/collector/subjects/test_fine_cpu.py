@@ -39,16 +39,16 @@ def test_the_usage_of_steps_adds_up_and_unread_steps_are_missing(
     for step, total in enumerate(readings):
         if step not in missed:
             rings.store(1, step, total)
-    for step in range(1, len(readings)):
-        used = rings.increase(1, step)
+    last = len(readings) - 1
+    for step, used in enumerate(rings.increases(1, last, last), 1):
         if step in missed or step - 1 in missed:
             assert used is None
         else:
             assert used == readings[step] - readings[step - 1]
-    assert rings.increase(1, len(readings) + 64) is None
-    assert rings.increase(0, 1) is None
+    assert rings.increases(1, last + 64, 5) == [None] * 5
+    assert rings.increases(0, 5, 5) == [None] * 5
     rings.clear(1)
-    assert all(rings.increase(1, step) is None for step in range(64))
+    assert rings.increases(1, 62, 62) == [None] * 62
 
 
 def test_busy_subjects_are_selected_and_stay_where_they_were() -> None:
