@@ -42,6 +42,7 @@ class Ledger:
     """
 
     name, lane = ledger.SOURCE, Lane.SLOW
+    keeps_lane = True  # its parts are those of a second; its own budget bounds its cost
     health_error = ""
 
     def __init__(

@@ -71,6 +71,7 @@ class ThreadLedger:
     """Parts of the time of the busiest cgroups, once a second; ``is_counted``: by BPF programs."""
 
     name, lane = ledger.THREADS_SOURCE, Lane.SLOW
+    keeps_lane = True  # its parts are those of a second
 
     def __init__(
         self, roots: Roots, tracker: SubjectTracker, is_counted: Callable[[], bool]

@@ -63,6 +63,9 @@ class Source(Protocol):
     the moment.  It raises ``LayoutChanged`` after it learned other columns, and ``OSError`` when
     the whole source cannot be read this time.  ``read`` of a fast source runs in the tick thread:
     it keeps descriptors open, avoids allocations, and never starts a subprocess.
+
+    A source whose reads take too long moves to a slower lane, unless it has an attribute
+    ``keeps_lane`` that is true: its values are of no use if they are read less often.
     """
 
     name: str

@@ -78,8 +78,7 @@ class Feed:
         self._is_left = False  # a call hangs in a thread that was replaced
         self.lane = source.lane
         self.home_lane = source.lane  # the lane that fits the duration of its reads
-        # one that can be paused is of use in its own lane only
-        self._keeps_lane = hasattr(source, "paused")
+        self._keeps_lane: bool = getattr(source, "keeps_lane", False)
         self.demoted = ""  # a phrase, if the source was too slow for its lane
         self._demoted_ns = 0
         self._return_wait_ns = RETURN_NS

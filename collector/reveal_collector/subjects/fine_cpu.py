@@ -105,6 +105,7 @@ class FineCpu:
     """
 
     name, lane = "subject-fine", Lane.FAST
+    keeps_lane = True  # each read takes the steps since the one before
 
     def __init__(self, tracker: SubjectTracker) -> None:
         self.channels: tuple[Channel, ...] = ()

@@ -88,12 +88,12 @@ def test_long_reads_of_a_single_source_are_its_own(monkeypatch: pytest.MonkeyPat
     assert lane is Lane.SLOW
 
 
-def test_a_source_that_can_be_paused_is_read_in_its_own_lane_only(
+def test_a_source_keeps_its_lane_if_it_is_of_no_use_in_another(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Fine clocks that are read once a second have no rhythm."""
     source = FakeSource("fine")
-    source.paused = False  # type: ignore[attr-defined]
+    source.keeps_lane = True  # type: ignore[attr-defined]
     host = Host(monkeypatch, source)
     host.takes(source, SLOW_NS)
     assert host.run(MINUTE) == []
