@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from images.pod import Node, bounding_set, specification
+from reveal_contract.kube.names import ORIGIN_TOKEN
 
 Json = dict[str, Any]
 ROOT = Path(__file__).parents[2]
@@ -78,13 +79,13 @@ def config(
 ) -> Json:
     """What the manifest says, this checkout, and a folder that is the same inside and outside."""
     pod = workload["spec"]["template"]["spec"]
-    settings = folder / "settings"
-    settings.mkdir()
-    for name, text in files.items():
-        (settings / name).write_text(text)
     node = Node(
         fields=_FIELDS,
-        volumes={"settings": settings},
+        volumes={
+            "settings": _volume(folder / "settings", files),
+            # nobody reviews it: no analyzer reads what the collector sends
+            "origin": _volume(folder / "origin", {ORIGIN_TOKEN: "a token"}),
+        },
         environment={"PATH": f"{sys.prefix}/bin:/usr/bin:/bin"},
         capabilities=bounding_set(Path("/proc/self/status").read_text()),
     )
@@ -95,6 +96,13 @@ def config(
     if not pod.get("hostNetwork"):  # its port is its own
         spec["linux"]["namespaces"].append({"type": "network"})
     return spec
+
+
+def _volume(folder: Path, files: Mapping[str, str]) -> Path:
+    folder.mkdir()
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    return folder
 
 
 def _bind(path: Path, access: str) -> Json:
