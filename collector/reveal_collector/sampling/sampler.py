@@ -241,9 +241,11 @@ class Sampler:
     def _adjust_lanes(self) -> None:
         """Move sources into the lanes that their own cost and the CPU budget allow."""
         now = self._clock.monotonic()
-        for feed in (*self._fast, *self._slow):
-            # a source without a recent long read cannot be too slow for its lane
-            if feed.reads_since_long < SAMPLES and (lane := feed.slower_lane(self._is_preempted())):
+        # a source without a recent long read cannot be too slow for its lane
+        late = [f for f in (*self._fast, *self._slow) if f.reads_since_long < SAMPLES]
+        preempted = bool(late) and self._is_preempted()
+        for feed in late:
+            if lane := feed.slower_lane(preempted):
                 feed.demote(lane, now)
         for feed in self.feeds:
             feed.return_when_due(now)

@@ -55,8 +55,10 @@ class SampleRings:
         for step in range(last - count, last + 1):
             index = start + step % RING_STEPS
             value = values[index] if steps[index] == step else None
-            missing = value is None or before is None
-            found.append(None if missing else max(0, value - before))  # type: ignore[operator]
+            if value is None or before is None:
+                found.append(None)
+            else:
+                found.append(max(0, value - before))
             before = value
         return found[1:]
 
