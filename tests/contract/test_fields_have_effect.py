@@ -251,23 +251,20 @@ def flag_value(setting: dataclasses.Field[Any]) -> tuple[list[str], Any]:
         return [flag], True
     if isinstance(setting.default, tuple):
         return [flag, "psi", "stat"], ("psi", "stat")
-    if isinstance(setting.default, int):
-        value = known.get(setting.name, "7")
-        return [flag, value], int(value)
-    return [flag, known.get(setting.name, "nine")], known.get(setting.name, "nine")
+    is_number = isinstance(setting.default, int)
+    value = known.get(setting.name, "7" if is_number else "nine")
+    return [flag, value], int(value) if is_number else value
 
 
 POD_API = ["--pod-source", "api", "--pod-api", "https://api"]
-FLAGS_WITH = {  # settings that need others
-    "pod_file": ["--pod-source", "file"], "pod_api": POD_API, "pod_token_file": POD_API,
-    "pod_ca_file": POD_API, "metrics_access_folder": ["--metrics-port", "7"],
-}  # fmt: skip
+NEEDED |= {"pod_file": ["--pod-source", "file"], "metrics_access_folder": ["--metrics-port", "7"]}
+NEEDED |= dict.fromkeys(("pod_api", "pod_token_file", "pod_ca_file"), POD_API)
 
 
 @pytest.mark.parametrize("setting", dataclasses.fields(CollectorSettings), ids=lambda s: s.name)
 def test_a_flag_of_the_collector_reaches_its_setting(setting: dataclasses.Field[Any]) -> None:
     arguments, value = flag_value(setting)
-    needed = FLAGS_WITH.get(setting.name, [])
+    needed = NEEDED.get(setting.name, [])
     settings = collector_settings_of(collector_parser().parse_args([*needed, *arguments]), {})
     found = getattr(settings, setting.name)
     assert (found[: len(value)] if isinstance(value, tuple) else found) == value
@@ -279,9 +276,8 @@ def test_a_flag_of_the_analyzer_reaches_its_setting() -> None:
     flags += ["--metrics-access-folder", "/access"]
     settings = analyzer_settings_of(analyzer_parser().parse_args(flags), {})
     assert (settings.redis_url, settings.profile) == ("redis://nine", "nine")
-    assert (settings.mode, settings.sensitivity) == ("paper", "High")
-    assert (settings.metrics_port, settings.publish) == (99, "observe")
-    assert settings.metrics_access_folder == "/access"
+    assert (settings.mode, settings.sensitivity, settings.metrics_port) == ("paper", "High", 99)
+    assert (settings.publish, settings.metrics_access_folder) == ("observe", "/access")
 
 
 def collector(**fields: Any) -> CollectorSettings:

@@ -120,7 +120,8 @@ def fifths(path: Path) -> list[tuple[float, float]]:
         labels = [channel.label for channel in table.fast]
         parts = f"{USAGE}.fine{{ml/train-0#"  # other cgroups of this host may be busy, too
         fine = [index for index, label in enumerate(labels) if label.startswith(parts)]
-        if fine and not message.fast_missing[:, fine].any():
-            whole = float(message.fast[:, labels.index(f"{USAGE}{{ml/train-0}}")].sum())
-            sums.append((float(message.fast[:, fine].sum()) * 1000, whole))
+        whole = f"{USAGE}{{ml/train-0}}"  # on a saturated host it is read once a second
+        if fine and whole in labels and not message.fast_missing[:, fine].any():
+            of_ticks = float(message.fast[:, labels.index(whole)].sum())
+            sums.append((float(message.fast[:, fine].sum()) * 1000, of_ticks))
     return sums
