@@ -1,6 +1,8 @@
 """A rank of an indexed Job: it computes, sleeps as if a GPU worked, and waits for all others.
 
-``barrier.py FOLDER SIZE``: rank 0 writes its address to the folder, which all ranks share.
+``barrier.py FOLDER SIZE``: rank 0 writes its address to the folder, which all ranks share.  The
+nodes of the tests share the CPUs of one machine, so the ranks compute one after the other: else
+they would wait for a CPU in each step.
 """
 
 from __future__ import annotations
@@ -11,7 +13,8 @@ import sys
 import time
 from pathlib import Path
 
-_WORK_S, _SLEEP_S = 0.02, 0.1
+_WORK_S, _SLEEP_S = 0.02, 0.11  # not an eighth of a second together, as timers have
+_APART_S = 0.03  # between two ranks
 _PORT = 29501
 _PATIENCE_S = 60.0
 
@@ -23,11 +26,13 @@ def main() -> None:
         int(os.environ["JOB_COMPLETION_INDEX"]),
     )
     links = accepted(folder, size - 1) if rank == 0 else [connected(folder)]
+    before_s = rank * _APART_S % _SLEEP_S
     while True:
+        time.sleep(before_s)
         ends = time.thread_time() + _WORK_S
         while time.thread_time() < ends:
             sum(range(2000))
-        time.sleep(_SLEEP_S)
+        time.sleep(_SLEEP_S - before_s)
         if rank == 0:
             for link in links:
                 receive(link)
