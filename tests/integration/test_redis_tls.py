@@ -17,6 +17,7 @@ from reveal_contract.redis_address import IS_OF_CLUSTER
 from support.certificates import Certificate, on_loopback
 from support.component_processes import free_port, running
 from support.polling import wait_until
+from support.redis_server import tls_flags
 
 KEY = names.samples_key("default", names.shard("n1"))
 PASSWORD = "p@ss/w:r#d?%41 é"
@@ -60,12 +61,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
 @pytest.fixture
 def guarded(redis_launcher: Callable[..., Any], certificate: Certificate) -> Iterator[Guarded]:
     port = free_port()
-    flags = [
-        "--tls-port", str(port), "--tls-cert-file", str(certificate.certificate),
-        "--tls-key-file", str(certificate.key), "--tls-ca-cert-file", str(certificate.authority),
-        "--tls-auth-clients", "no",
-    ]  # fmt: skip
-    server = redis_launcher(*flags, needs="tls-port")
+    server = redis_launcher(*tls_flags(certificate, port), needs="tls-port")
     admin = redis.Redis(unix_socket_path=str(server.socket))
     for user in ("collector", "analyzer"):
         admin.execute_command(

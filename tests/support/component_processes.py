@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -86,10 +87,18 @@ def free_port() -> int:
         return int(free.getsockname()[1])
 
 
-def answer(port: int, path: str, host: str = "127.0.0.1") -> tuple[int, str]:
-    """Status and text of a GET; 0 while nobody listens."""
+def answer(
+    port: int,
+    path: str,
+    host: str = "127.0.0.1",
+    context: ssl.SSLContext | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> tuple[int, str]:
+    """Status and text of a GET, by HTTPS with a context; 0 while nobody listens."""
+    scheme = "https" if context else "http"
+    asked = urllib.request.Request(f"{scheme}://{host}:{port}{path}", headers=dict(headers or {}))
     try:
-        with urllib.request.urlopen(f"http://{host}:{port}{path}", timeout=10) as response:
+        with urllib.request.urlopen(asked, timeout=10, context=context) as response:
             return response.status, response.read().decode()
     except urllib.error.HTTPError as refused:
         with refused:

@@ -9,7 +9,7 @@ from reveal_contract.redis_cluster import SLOTS
 from support.certificates import Certificate
 from support.component_processes import free_port
 from support.polling import wait_until
-from support.redis_server import RedisLauncher
+from support.redis_server import RedisLauncher, tls_flags
 from support.sentinel_group import Member
 
 _BUS = 10_000  # from the port of a server to that of its bus
@@ -98,11 +98,8 @@ class RedisCluster:
 
 def _tls(certificate: Certificate, port: int) -> tuple[str, ...]:
     """Return the flags of a server whose only port is one with TLS."""
-    return (
-        "--port", "0", "--tls-port", str(port), "--tls-cluster", "yes", "--tls-replication", "yes",
-        "--tls-cert-file", str(certificate.certificate), "--tls-key-file", str(certificate.key),
-        "--tls-ca-cert-file", str(certificate.authority), "--tls-auth-clients", "no",
-    )  # fmt: skip
+    own = ("--port", "0", "--tls-cluster", "yes", "--tls-replication", "yes")
+    return (*own, *tls_flags(certificate, port))
 
 
 def slots_of(number: int) -> range:

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from support.certificates import Certificate
+
 RedisLauncher = Callable[..., "RedisServer"]
 
 
@@ -60,6 +62,15 @@ class RedisServer:
                 return client.recv(16).startswith((b"+PONG", b"-NOAUTH"))
         except OSError:
             return False
+
+
+def tls_flags(certificate: Certificate, port: int) -> list[str]:
+    """Return the flags of a port with TLS, whose clients need no certificate."""
+    return [
+        "--tls-port", str(port), "--tls-cert-file", str(certificate.certificate),
+        "--tls-key-file", str(certificate.key), "--tls-ca-cert-file", str(certificate.authority),
+        "--tls-auth-clients", "no",
+    ]  # fmt: skip
 
 
 @pytest.fixture

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import shutil
 import ssl
-import urllib.error
-import urllib.request
 from pathlib import Path
 
 from support import certificates
 from support.certificates import Certificate
+from support.component_processes import answer
 
 TOKEN = "a-token-of-the-metrics"
 
@@ -39,15 +38,7 @@ class RestrictedMetrics:
         if client is not None:
             context.load_cert_chain(client.certificate, client.key)
         headers = {"Authorization": token} if token else {}
-        asked = urllib.request.Request(f"https://127.0.0.1:{port}{path}", headers=headers)
-        try:
-            with urllib.request.urlopen(asked, timeout=10, context=context) as response:
-                return response.status, response.read().decode()
-        except urllib.error.HTTPError as refused:
-            with refused:
-                return refused.code, refused.read().decode()
-        except OSError:
-            return 0, ""
+        return answer(port, path, context=context, headers=headers)
 
 
 def client_of(folder: Path) -> Certificate:

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 import redis
 
 from reveal_analyzer.fleet.summary import Summary, SummaryError, decode, encode
-from reveal_analyzer.telemetry.node_records import NodeRecords, subjects_of
+from reveal_analyzer.telemetry.node_records import NodeRecords
 from reveal_analyzer.telemetry.node_values import NodeValues, SavedRows
-from reveal_contract.names import SUBJECTS, fleet_key
+from reveal_contract.names import fleet_key
 from reveal_contract.subjects import Identity
 
 KEPT_SECONDS = 600
@@ -37,8 +37,7 @@ class Exchange:
 
     def subjects(self, nodes: Sequence[str]) -> dict[str, tuple[Identity, ...]]:
         """Return the subject tables of nodes; an unusable one is empty."""
-        tables = zip(nodes, self._records.get(SUBJECTS, nodes), strict=True)
-        return {node: subjects_of(node, data) for node, data in tables}
+        return self._records.subjects(nodes)
 
 
 def _summary(node: str, data: bytes) -> Summary | None:

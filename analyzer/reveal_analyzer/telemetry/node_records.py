@@ -63,6 +63,11 @@ class NodeRecords:
             for node, value, (_, proof) in zip(nodes, values, found, strict=True)
         ]
 
+    def subjects(self, nodes: Sequence[str]) -> dict[str, tuple[Identity, ...]]:
+        """Return the subject tables of nodes; an unusable one is logged and empty."""
+        tables = zip(nodes, self.get(SUBJECTS, nodes), strict=True)
+        return {node: subjects_of(node, data) for node, data in tables}
+
     def _add_earlier(self, field: str, nodes: Sequence[str], values: list[bytes | None]) -> None:
         """Fill in what collectors of an earlier version wrote."""
         others = [index for index, value in enumerate(values) if value is None]
@@ -88,8 +93,7 @@ def node_subjects(
     client: redis.Redis, profile: str, nodes: Sequence[str]
 ) -> dict[str, tuple[Identity, ...]]:
     """Return the subject tables of nodes; an unusable one is logged and empty."""
-    records = NodeRecords(client, profile).get(SUBJECTS, nodes)
-    return {node: subjects_of(node, data) for node, data in zip(nodes, records, strict=True)}
+    return NodeRecords(client, profile).subjects(nodes)
 
 
 def node_shares(client: redis.Redis, profile: str, node: str) -> CpuShares:
