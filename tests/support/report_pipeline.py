@@ -106,16 +106,30 @@ def pipeline_of(plane: ControlPlane, kube: Kube, redis: Path, folder: Path) -> R
     return pipeline
 
 
-def of_the_fault(watching: ReportPipeline, subsystem: str, began_ns: int) -> Object | None:
-    """The report of what began with the fault; others are the host's own troubles."""
+def of_the_fault(watching: ReportPipeline, subsystem: str, began_ns: int) -> Object:
+    """Return the single report of what began with the fault; others are the host's own troubles.
+
+    Raises ``AssertionError`` with all reports while there is none, and when there are several.
+    """
     since = rfc3339(began_ns - EARLY_NS)
+    written = [report for report in watching.reports if report.get("status")]
     found = [
-        report for report in watching.reports
+        report for report in written
         if report["spec"]["firstSeenTime"] >= since and report["spec"]["subsystem"] == subsystem
-        and report["spec"]["kind"] == "Anomaly" and report.get("status")
+        and report["spec"]["kind"] == "Anomaly"
     ]  # fmt: skip
-    assert len(found) <= 1, found
-    return found[0] if found else None
+    assert len(found) == 1, (
+        since,
+        subsystem,
+        watching.telemetry,
+        [_line(item) for item in written],
+    )
+    return found[0]
+
+
+def _line(report: Object) -> str:
+    spec, status = report["spec"], report["status"]
+    return f"{spec['firstSeenTime']} {spec['subsystem']} {spec['kind']} {status['claim']}"
 
 
 def state(watching: ReportPipeline, name: str) -> str:

@@ -48,11 +48,22 @@ def _thrash(injection: Injection) -> None:
     injection.program("reread", data_file(injection.target.scratch))
 
 
-def _hugepages(count: int) -> Callable[[Injection], None]:
+def _reserve(size: Callable[[], int]) -> Callable[[Injection], None]:
+    """Return an injection that reserves so many bytes as huge pages of the default size."""
+
     def inject(injection: Injection) -> None:
-        injection.write(_HUGEPAGES, int(Path(_HUGEPAGES).read_text()) + count)
+        pages = int(Path(_HUGEPAGES).read_text()) + -(-size() // _meminfo("Hugepagesize:"))
+        injection.write(_HUGEPAGES, pages)
+        reserved = int(Path(_HUGEPAGES).read_text())
+        if reserved < pages:  # the kernel reserves what it finds, and reports no error
+            raise FaultError(f"the kernel reserved {reserved} of {pages} huge pages")
 
     return inject
+
+
+def _large_pool() -> int:
+    """Return 5 % of the memory, at least 1 GiB: as much on a large host as on a small one."""
+    return max(1024 * _MIB, _meminfo("MemTotal:") // 20)
 
 
 def _zram(injection: Injection) -> None:
@@ -69,18 +80,25 @@ def _zram(injection: Injection) -> None:
     injection.program("cycle", 200 * _MIB)
 
 
-def _available() -> int:
+def _meminfo(key: str) -> int:
+    """Return a number of /proc/meminfo in bytes."""
     rows = (row.split() for row in Path("/proc/meminfo").read_text().splitlines())
-    return next(int(row[1]) * 1024 for row in rows if row[0] == "MemAvailable:")
+    return next(int(row[1]) * 1024 for row in rows if row[0] == key)
+
+
+def _missing(size: int) -> str:
+    """Return why memory does not suffice for a fault of this size, or nothing."""
+    if _meminfo("MemAvailable:") // _AVAILABLE_SHARE >= size:
+        return ""
+    return f"needs {_AVAILABLE_SHARE * size // _MIB} MiB of available memory"
 
 
 def _available_for(size: int) -> Callable[[FaultTarget], str]:
-    def check(_: FaultTarget) -> str:
-        if _available() // _AVAILABLE_SHARE >= size:
-            return ""
-        return f"needs {_AVAILABLE_SHARE * size // _MIB} MiB of available memory"
+    return lambda _: _missing(size)
 
-    return check
+
+def _no_large_pool(_: FaultTarget) -> str:
+    return _missing(_large_pool())
 
 
 def _lock_root(size: int) -> Needs:
@@ -117,14 +135,15 @@ FAULTS: tuple[Fault, ...] = (
         weak=True, needs=_lock_root(128 * _MIB),
     ),
     Fault(
-        "hugepages", "hugepages reserved", _MEMORY, "512 huge pages (1 GiB) reserved, unused",
-        _hugepages(512),
-        needs=Needs(root=True, files=(_HUGEPAGES,), check=_available_for(1024 * _MIB)),
+        "hugepages", "hugepages reserved", _MEMORY,
+        "5 % of the memory, at least 1 GiB, reserved as huge pages and unused",
+        _reserve(_large_pool),
+        needs=Needs(root=True, files=(_HUGEPAGES,), check=_no_large_pool),
         culprit=Culprit.NOBODY,
     ),
     Fault(
-        "hugepages_weak", "hugepages reserved", _MEMORY, "32 huge pages (64 MiB) reserved, unused",
-        _hugepages(32), weak=True, needs=Needs(root=True, files=(_HUGEPAGES,)),
+        "hugepages_weak", "hugepages reserved", _MEMORY, "64 MiB reserved as huge pages and unused",
+        _reserve(lambda: _SMALL), weak=True, needs=Needs(root=True, files=(_HUGEPAGES,)),
         culprit=Culprit.NOBODY,
     ),
     Fault(
