@@ -1,11 +1,12 @@
 """Whether stressors that slow a job are reported, and harmless ones are not.
 
-    python bench/harm.py --record DIR [--threads N] [--only NAME...]     as root
+    python bench/harm.py --record DIR [--menu 2] [--threads N] [--only NAME...]     as root
     python bench/harm.py --replay DIR...
 
 Stressors that Reveal was never tuned by run beside a training job, as the faults of ``faults``
-do.  What each cost is in the job's own log of steps, which Reveal does not see.  A job of one
-thread keeps its pace beside most of them; one with a thread on each CPU loses it.
+do.  Menu 1 has stressors of stress-ng; menu 2 has others of them, and what administrators do.
+What each cost is in the job's own log of steps, which Reveal does not see.  A job of one thread
+keeps its pace beside most of them; one with a thread on each CPU loses it.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from faultbench.evaluation import Outcome, judge
 from faultbench.recorder import Recorder, RecordError, Timing
 from faultbench.sessions import sessions
 from faultbench.step_loss import HARM, STEPS
-from faultbench.untuned_stressors import STRANGERS
+from faultbench.untuned_stressors import MENUS
 from host_cleanup import interruptible, log
-from reveal_cli.faults import FaultError, LedgerError
+from reveal_cli.faults import Fault, FaultError, LedgerError
 from reveal_cli.workloads import Workload, WorkloadError
 from reveal_contract.settings import AnalyzerSettings
 
@@ -33,7 +34,7 @@ def main() -> None:
     interruptible()
     try:
         if asked.record is not None:
-            record(asked.record, asked.threads, asked.only)
+            record(asked.record, MENUS[asked.menu], asked.threads, asked.only)
         rows = [row for folder in asked.replay for row in judged(folder)]
     except (RecordError, WorkloadError, FaultError, LedgerError, OSError) as error:
         sys.exit(f"harm: {error}")
@@ -43,15 +44,11 @@ def main() -> None:
             print(line)
 
 
-def record(folder: Path, threads: int, only: Sequence[str]) -> None:
+def record(folder: Path, menu: Sequence[Fault], threads: int, only: Sequence[str]) -> None:
     """Record what the folder does not have yet; the job's log goes beside the recordings."""
     folder.mkdir(parents=True, exist_ok=True)
     job = partial(Workload, log=folder / STEPS, threads=threads)
-    faults = [
-        stranger
-        for stranger in STRANGERS
-        if not only or stranger.name.removeprefix("stress_") in only
-    ]
+    faults = [fault for fault in menu if not only or _short(fault.name) in only]
     Recorder(folder, Path("/var/tmp"), Timing(), log, job).faults("train", faults)
 
 
@@ -69,13 +66,17 @@ def judged(folder: Path) -> list[Row]:
 def row(folder: str, outcome: Outcome) -> Row:
     return {
         "recordings": folder,
-        "stressor": outcome.case.fault.removeprefix("stress_"),
+        "stressor": _short(outcome.case.fault),
         "lost %": round(100 * (outcome.case.lost or 0.0), 1),
         "found s": "" if outcome.found is None else round(outcome.found, 1),
         "by": outcome.by,
         "subsystem": verdict(outcome, outcome.subsystem_right),
         "subject": verdict(outcome, bool(outcome.subject_right)),
     }
+
+
+def _short(name: str) -> str:
+    return name.partition("_")[2]  # without "stress" or "script"
 
 
 def verdict(outcome: Outcome, right: bool) -> str:
@@ -104,6 +105,9 @@ def parser() -> argparse.ArgumentParser:
     )
     argument_parser.add_argument(
         "--record", type=Path, metavar="DIR", help="record what is missing in DIR"
+    )
+    argument_parser.add_argument(
+        "--menu", type=int, choices=sorted(MENUS), default=1, help="which stressors (default: 1)"
     )
     argument_parser.add_argument(
         "--threads", type=int, default=1, help="of the job's linear algebra"

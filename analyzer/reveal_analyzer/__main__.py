@@ -218,6 +218,8 @@ def build(
     outputs = _outputs(settings, jsonl, cluster, metrics)
     admission = _admission_of(settings, cluster)
     reader = StreamReader(settings, owner, admission=admission)
+    if cluster is not None and cluster.pods is not None:
+        reader.records.complete = cluster.pods.completed
     if settings.metrics_port:
         ready = partial(not_ready, pulse, reader)
         folder = settings.metrics_access_folder
@@ -229,7 +231,7 @@ def build(
     worker = Worker(reader, analysis, outputs.sinks, metrics, fleet, observe, OPTIONAL_STATE)
     for degradations in (*outputs.degradations, admission.degradations):
         worker.report_degradations(degradations)
-    kept = keep_samples(settings)
+    kept = keep_samples(settings, admission.is_credible)
     if kept.recorder is not None:
         worker.keep_evidence(kept.recorder)
     if kept.keeper is not None:
@@ -273,7 +275,9 @@ def _admission_of(settings: AnalyzerSettings, cluster: KubeSink | None) -> Slice
         return SliceAdmission(nodes)
     required = settings.origin_proof == "required"
     origin = OriginCheck(settings.profile, cluster.tokens.owner, required=required)
-    return SliceAdmission(nodes, origin)
+    admission = SliceAdmission(nodes, origin)
+    cluster.check_origin(admission.is_credible)
+    return admission
 
 
 def _analysis_of(

@@ -29,6 +29,7 @@ _LOGIN = (
     SENTINEL_USERNAME_VARIABLE,
     SENTINEL_PASSWORD_VARIABLE,
 )
+_POD_LOGS = Path("/var/log/pods")  # the kubelet's, on a node of Kubernetes
 _KEPT_LINES = 20
 _STOP_S = 0.3  # time to stop where its last slice is not needed, s
 _NAME = "reveal-collector: "  # prefix of an error that a user can act on
@@ -54,6 +55,9 @@ def host_flags(options: HostOptions) -> list[str]:
         flags += ["--include", *options.include_source]
     if options.exclude_source:
         flags += ["--exclude", *options.exclude_source]
+    # only of this host: another root is that of a container, or a recorded tree
+    if options.proc_root == Path("/proc") and os.access(_POD_LOGS, os.R_OK | os.X_OK):
+        flags += ["--pod-source", "logs"]
     return flags
 
 

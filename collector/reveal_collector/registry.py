@@ -59,6 +59,7 @@ from reveal_collector.subjects.cgroup_files import hierarchies
 from reveal_collector.subjects.fine_cpu import FineCpu
 from reveal_collector.subjects.perf import SubjectEvents
 from reveal_collector.subjects.pods.file import FilePods
+from reveal_collector.subjects.pods.log_folders import LogFolderPods
 from reveal_collector.subjects.pods.podlist import NoPods, PodSource
 from reveal_collector.subjects.pods.process_owner import ProcessOwner
 from reveal_collector.subjects.processes import ProcessGroups
@@ -198,6 +199,8 @@ def pod_source(settings: CollectorSettings) -> PodSource:
         return ApiPods(partial(access_of, settings), settings.node)
     if settings.pod_source == "file":
         return FilePods(Path(settings.pod_file), settings.node)
+    if settings.pod_source == "logs":
+        return LogFolderPods(Path(settings.pod_logs_folder))
     return NoPods()
 
 

@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 SENSITIVITIES = ("Low", "Medium", "High")
 MODES = ("online", "paper")
-POD_SOURCES = ("none", "api", "file")
+POD_SOURCES = ("none", "api", "file", "logs")
 FINE_LANES = ("auto", "off")
 # what an analyzer writes to the Kubernetes API: nothing; only the telemetry in the profile's
 # status; that and reports, Events and what else the profile asks for
@@ -124,6 +124,7 @@ class CollectorSettings(_Settings):
     max_subjects: int = 64
     pod_source: str = "none"
     pod_file: str = ""
+    pod_logs_folder: str = "/var/log"  # of the host, whose kubelet has the logs of pods there
     # how podSource api reaches the API outside of a pod; "": by the service account of the pod
     pod_api: str = ""
     pod_token_file: str = ""
@@ -201,6 +202,7 @@ class AnalyzerSettings(_Settings):
     node_conditions: bool = False
     max_node_conditions_percent: int = 20  # of the profile's nodes have the condition at a time
     cluster_nodes_only: bool = False  # slices of names that are no nodes of the cluster are refused
+    join_pods: bool = False  # with their controllers and jobs, where collectors do not know them
     origin_proof: str = "off"  # needs a cluster, which reviews the tokens
     reports_per_minute: int = 30
     evidence_store: str = "redis"

@@ -56,6 +56,31 @@ def test_collectors_have_three_capabilities(hardened: Hardened) -> None:
         assert set(process.capabilities) == CAPABILITIES
 
 
+def test_collectors_have_no_access_to_the_api(hardened: Hardened) -> None:
+    for pod in hardened.pods("collector"):
+        assert pod["spec"]["automountServiceAccountToken"] is False
+        mounts = {each["mountPath"] for each in pod["spec"]["containers"][0]["volumeMounts"]}
+        assert not any(mount.startswith("/var/run/secrets/kubernetes.io") for mount in mounts)
+    for verb, resource in (("list", "pods"), ("get", "nodes"), ("list", "secrets")):
+        assert not _may(hardened.watched.kube, "reveal-collector", verb, resource)
+    assert _may(hardened.watched.kube, "reveal-analyzer", "list", "pods")
+
+
+def _may(kube: Kube, account: str, verb: str, resource: str) -> bool:
+    """What the API server says of a ServiceAccount of the release, for all namespaces."""
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "metadata": {"name": "review"},
+        "spec": {
+            "user": f"system:serviceaccount:{NAMESPACE}:{account}",
+            "resourceAttributes": {"verb": verb, "resource": resource},
+        },
+    }
+    allowed: bool = kube.create(review)["status"]["allowed"]
+    return allowed
+
+
 @pytest.fixture
 def restricted(hardened: Hardened) -> Iterator[str]:
     name = unique("restricted")

@@ -40,6 +40,16 @@ class Privilege(StrEnum):
     RESTRICTED = "Restricted"
 
 
+LOGS_FOLDER = "/var/log"  # of the host: the kubelet has the logs of pods there
+
+
+class PodSource(StrEnum):
+    """Where collectors know the pods of their node from."""
+
+    API = "API"
+    LOGS = "Logs"
+
+
 # What ``Restricted`` withholds: by these rights a process with user 0 in the host's PID namespace
 # reaches the files of the host, the memory of the kernel, and (PERFMON, since Linux 6.13) the
 # environments of processes.  Their sources are left out.
@@ -107,6 +117,7 @@ class CollectorSpec:
     privilege: Privilege = Privilege.PRIVILEGED
     cpu_budget_millicores: int = 20
     max_subjects: int = 64
+    pod_source: PodSource = PodSource.API
     container_subjects: bool = False
     perf_cgroups: bool = False
     gpu_profiling: bool = False

@@ -14,9 +14,11 @@ from reveal_contract.kube.names import (
 from reveal_contract.settings import AnalyzerSettings, CollectorSettings
 from reveal_contract.sources import WITH_PERF_CGROUPS
 from reveal_operator.profile import (
+    LOGS_FOLDER,
     WITHHELD_SOURCES,
     CollectorSpec,
     Mode,
+    PodSource,
     Privilege,
     Profile,
 )
@@ -41,7 +43,8 @@ def collector_settings(profile: Profile, node: str, redis_url: str) -> Collector
         include=spec.sources.include,
         exclude=tuple(dict.fromkeys((*spec.sources.exclude, *_withheld(spec)))),
         max_subjects=spec.max_subjects,
-        pod_source="api",
+        pod_source=spec.pod_source.lower(),
+        pod_logs_folder=f"{HOST_FOLDER}{LOGS_FOLDER}",
         container_subjects=spec.container_subjects,
         perf_cgroups=spec.perf_cgroups,
         gpu_profiling=spec.gpu_profiling,
@@ -80,6 +83,7 @@ def analyzer_settings(profile: Profile, redis_url: str) -> AnalyzerSettings:
         node_conditions=reporting.node_conditions,
         max_node_conditions_percent=reporting.max_node_conditions_percent,
         cluster_nodes_only=True,
+        join_pods=profile.collector.pod_source is PodSource.LOGS,
         origin_proof=spec.origin_proof.lower(),
         reports_per_minute=reporting.reports_per_minute,
         evidence_store=evidence.store.lower(),

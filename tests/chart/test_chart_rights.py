@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from support.helm_chart import CHART, NAMESPACE, Helm, find_object, rules
+import pytest
+
+from support.helm_chart import CHART, NAMESPACE, Helm, HelmError, find_object, rules
 
 COMPONENTS = ("operator", "collector", "analyzer")
 VERBS = {"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
@@ -50,6 +52,21 @@ def test_workloads_are_written_in_the_operators_namespace_only(helm: Helm) -> No
 
 def test_a_collector_may_only_read_pods(helm: Helm) -> None:
     assert granted(helm, "reveal-collector") == {"list pods", "watch pods"}
+
+
+def test_collectors_without_the_right_to_list_pods_have_no_rights(helm: Helm) -> None:
+    without = ("--set", "rbac.collectorsListPods=false")
+    names = {each["metadata"]["name"] for each in helm.render(*without) if "rules" in each}
+    assert "reveal-collector" not in names and "reveal-analyzer" in names
+    extra = granted(helm, "reveal-analyzer", *without) - granted(helm, "reveal-analyzer")
+    assert extra == {"list pods"}
+
+
+def test_a_profile_whose_collectors_would_list_pods_needs_that_right(helm: Helm) -> None:
+    without = ("--set", "rbac.collectorsListPods=false", "--set-json")
+    with pytest.raises(HelmError, match=r"set collector\.podSource to Logs there"):
+        helm.render(*without, 'profiles={"p":{}}')
+    helm.render(*without, 'profiles={"p":{"collector":{"podSource":"Logs"}}}')
 
 
 def test_analyzers_may_change_nodes_only_where_it_is_allowed(helm: Helm) -> None:

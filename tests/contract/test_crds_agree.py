@@ -64,6 +64,7 @@ OF_THE_OPERATOR = (
     ".collector.privilege", ".collector.resources", ".collector.extraHostPaths",
     ".collector.runtimeClassName", ".collector.priorityClassName", ".collector.image",
     ".collector.sources",  # two tuples of the collector's
+    ".collector.podSource",  # a setting of collectors, mounts, and a setting of analyzers
     ".analyzer.originProof", ".analyzer.replicas", ".analyzer.resources",
     ".analyzer.hypothesesConfigMapRef",
     ".analyzer.image", ".reporting.ttlSecondsAfterResolved", ".reporting.maxReports",

@@ -7,11 +7,14 @@ from dataclasses import dataclass, field
 import pytest
 
 from reveal_analyzer.configuration.feed import FactsFeed
+from reveal_analyzer.evidence.live_nodes import LiveNodes
+from reveal_analyzer.evidence.recorder import RedisSource
 from reveal_analyzer.fleet.exchange import Exchange
 from reveal_analyzer.stream import origin
 from reveal_analyzer.stream.origin import OriginCheck, TokenOwner
 from reveal_analyzer.stream.reader import StreamReader
 from reveal_analyzer.stream.slice_admission import SliceAdmission
+from reveal_analyzer.telemetry.states import StateStore
 from reveal_contract import names, wire
 from reveal_contract.facts import Facts
 from reveal_contract.names import TOKENS, node_key
@@ -43,18 +46,32 @@ def owners() -> Owners:
     return Owners({TOKEN: TokenOwner.NODE})
 
 
+def admission_of(owners: Owners, *, required: bool) -> SliceAdmission:
+    return SliceAdmission(origin=OriginCheck("default", owners.review, required=required))
+
+
 def reader_of(stream: Stream, owners: Owners, *, required: bool) -> StreamReader:
-    check = OriginCheck("default", owners.review, required=required)
-    return stream.reader(admission=SliceAdmission(origin=check))
+    return stream.reader(admission=admission_of(owners, required=required))
 
 
 def proven_reader(stream: Stream, owners: Owners, *, required: bool) -> StreamReader:
     """Return a reader that has read a slice of the node which proves its origin: number 0."""
-    announce(stream, TOKEN)
     reader = reader_of(stream, owners, required=required)
+    _read_proven(stream, reader)
+    return reader
+
+
+def proven_admission(stream: Stream, owners: Owners, *, required: bool) -> SliceAdmission:
+    """Return the admission of such a reader."""
+    admission = admission_of(owners, required=required)
+    _read_proven(stream, stream.reader(admission=admission))
+    return admission
+
+
+def _read_proven(stream: Stream, reader: StreamReader) -> None:
+    announce(stream, TOKEN)
     send(stream, 0)
     assert node_sequences(read(reader, count(1))) == [(NODE, 0)]
-    return reader
 
 
 def announce(stream: Stream, token: bytes, minute: int = 0) -> None:
@@ -304,3 +321,57 @@ def test_forged_facts_are_not_used(
     assert caplog.text.count("facts of node n are not used: they do not prove their origin") == 1
     set_field(stream, names.FACTS, own, TOKEN)
     assert [facts.drivers for facts in feed.poll([NODE], 20.0)] == [{"nvidia": "550"}]
+
+
+@pytest.mark.parametrize("required", [False, True])
+def test_a_forged_report_of_a_collector_is_no_degradation(
+    stream: Stream, owners: Owners, required: bool
+) -> None:
+    """Else whoever writes to Redis decides what the profile says of any node."""
+    store = StateStore(stream.client, "default", "one")
+    store.check_origin(proven_admission(stream, owners, required=required).is_credible)
+    report = b'{"degraded": ["slow disk"]}'
+    for token in (None, b"of another node"):
+        set_field(stream, names.STATUS, report, token)
+        assert store.degraded([NODE]) == []
+    set_field(stream, names.STATUS, report, TOKEN)
+    assert [each.nodes for each in store.degraded([NODE])] == [1]
+
+
+@pytest.mark.parametrize("required", [False, True])
+def test_forged_slices_and_subjects_are_not_kept_as_evidence(
+    stream: Stream, owners: Owners, required: bool
+) -> None:
+    admission = proven_admission(stream, owners, required=required)
+    source = RedisSource.of(stream.client, "default", admission.is_credible)
+    send(stream, 1, None)
+    send(stream, 2, b"of another node")
+    send(stream, 3)
+    set_subjects(stream, SUBJECTS_ROW, None)
+    assert [each.sequence for each, _ in source.since(NODE, 0)] == [0, 3]
+    assert source.subjects(NODE) == ()
+    set_subjects(stream, SUBJECTS_ROW, TOKEN)
+    assert len(list(source.subjects(NODE))) == 1
+
+
+def test_what_is_served_of_a_node_proves_its_origin(stream: Stream, owners: Owners) -> None:
+    admission = proven_admission(stream, owners, required=False)
+    nodes = LiveNodes(stream.client, "default", admission.is_credible)
+    set_field(stream, names.STATUS, b"{}", b"of another node")
+    set_subjects(stream, SUBJECTS_ROW, TOKEN)
+    assert nodes.announced(NODE) == {
+        "subjects": SUBJECTS_ROW.decode(), "cpuShares": None, "status": None,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("required", [False, True])
+def test_a_node_of_another_analyzer_is_kept_and_served_without_a_check(
+    stream: Stream, owners: Owners, required: bool
+) -> None:
+    """Its keys are not known here; a finding across nodes keeps samples of such nodes."""
+    admission = admission_of(owners, required=required)
+    send(stream, 0)
+    set_subjects(stream, SUBJECTS_ROW, TOKEN)
+    source = RedisSource.of(stream.client, "default", admission.is_credible)
+    assert [each.sequence for each, _ in source.since(NODE, 0)] == [0]
+    assert len(list(source.subjects(NODE))) == 1

@@ -89,4 +89,8 @@ def test_what_a_node_announces_has_a_proof_beside_it(redis_server: Path, tmp_pat
         wait_until(lambda: sink.health().delivered == 1)
         value, proof = subjects_of(client), client.hget(key, names.PROOF_OF + names.SUBJECTS)
         assert proof == prove(key_of(b"token of n1"), field_data(names.SUBJECTS, value))
-    assert client.hget(key, names.PROOF_OF + names.SUBJECTS) is None, "it ends with the collector"
+        wait_until(lambda: client.hexists(key, names.STATUS))
+        row, proof = client.hmget(key, names.STATUS, names.PROOF_OF + names.STATUS)  # type: ignore[misc]
+        assert proof == prove(key_of(b"token of n1"), field_data(names.STATUS, row))
+    for field in (names.SUBJECTS, names.STATUS):
+        assert client.hget(key, names.PROOF_OF + field) is None, "it ends with the collector"

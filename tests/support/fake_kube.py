@@ -16,6 +16,7 @@ from reveal_contract.kube.node_condition import URGENT
 
 READS = (
     "profile", "open_reports", "open_reports_on", "urgent_metadata", "node", "node_names",
+    "pod_metadata",
 )  # fmt: skip
 
 
@@ -28,6 +29,7 @@ class FakeKube:
         self.events: dict[str, Object] = {}
         self.nodes: dict[str, str] = {"n1": "n1-uid"}
         self.conditions: list[tuple[str, Object]] = []
+        self.pods: dict[str, list[Object]] = {}  # by node
         self.tokens: dict[str, Object] = {}  # and the status of their reviews
         self.calls: list[tuple[str, str]] = []
         self.closed = False
@@ -125,6 +127,10 @@ class FakeKube:
     def node_names(self) -> Iterator[str]:
         self._asked("node_names", "")
         yield from list(self.nodes)
+
+    def pod_metadata(self, node: str) -> Iterator[Object]:
+        self._asked("pod_metadata", node)
+        yield from self.pods.get(node, [])
 
     def condition(self, name: str) -> Object | None:
         """Return the condition that a node has after all patches."""

@@ -24,6 +24,7 @@ _VALUES = {
     "networkPolicy.redisPorts": f"{{{PORT}}}",
     "podDisruptionBudget.enabled": "true",
     "metrics.access.secret": SECRET,
+    "rbac.collectorsListPods": "false",
 }
 _REPLICAS = 2
 COLLECTOR_METRICS_PORT = 9477
@@ -57,7 +58,7 @@ def hardened_release(watched: Release, folder: Path) -> Iterator[Hardened]:
         install(cluster, folder, _VALUES)
         collector = {
             "privilege": "Capabilities", "sources": {"exclude": _COUNTED},
-            "metricsPort": COLLECTOR_METRICS_PORT,
+            "metricsPort": COLLECTOR_METRICS_PORT, "podSource": "Logs",
         }  # fmt: skip
         watched.change(collector=collector, analyzer={"replicas": _REPLICAS})
         try:

@@ -101,6 +101,7 @@ _COLLECTOR = st.fixed_dictionaries(
         "privilege": st.sampled_from(["Privileged", "Capabilities", "Restricted"]),
         "cpuBudgetMillicores": st.integers(1, 1000),
         "maxSubjects": st.integers(0, 1024),
+        "podSource": st.sampled_from(["API", "Logs"]),
         "containerSubjects": st.booleans(),
         "perfCgroups": st.booleans(),
         "gpuProfiling": st.booleans(),

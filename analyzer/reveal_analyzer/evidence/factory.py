@@ -15,6 +15,7 @@ from reveal_analyzer.evidence.store import EvidenceStore, FolderEvidence, RedisE
 from reveal_analyzer.node_history.keeper import HistoryKeeper
 from reveal_analyzer.node_history.stores import FolderHistory, HistoryStore, RedisHistory
 from reveal_analyzer.stream.redis_connection import connect
+from reveal_analyzer.telemetry.node_records import IsProven, any_origin
 from reveal_contract.runtime.http_endpoints import serve_locally
 from reveal_contract.settings import AnalyzerSettings
 
@@ -46,8 +47,8 @@ class KeptSamples:
     keeper: HistoryKeeper | None
 
 
-def keep_samples(settings: AnalyzerSettings) -> KeptSamples:
-    """Start to keep samples, and serve them on the port of the settings.
+def keep_samples(settings: AnalyzerSettings, is_proven: IsProven = any_origin) -> KeptSamples:
+    """Start to keep samples that prove their origin, and serve them on the port of the settings.
 
     The threads have one client, which gives each a connection.  Raises ``OSError`` if the port is
     in use.
@@ -57,13 +58,13 @@ def keep_samples(settings: AnalyzerSettings) -> KeptSamples:
     history = history_store_of(settings, client) if settings.evidence_history_hours else None
     recorder = keeper = None
     if store is not None:
-        source = RedisSource.of(client, settings.profile)
+        source = RedisSource.of(client, settings.profile, is_proven)
         recorder = EvidenceRecorder(EvidenceWriter(source, store, settings.evidence_max_bytes))
         recorder.start()
     if history is not None:
         keeper = HistoryKeeper(history)
         keeper.start()
     if settings.samples_port:
-        nodes = LiveNodes(client, settings.profile)
+        nodes = LiveNodes(client, settings.profile, is_proven)
         serve_locally(settings.samples_port, application(store, nodes, history))
     return KeptSamples(recorder, keeper)

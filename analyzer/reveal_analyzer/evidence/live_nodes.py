@@ -8,20 +8,27 @@ from typing import Any
 import redis
 
 from reveal_analyzer.evidence.stream_slices import StreamSlices
-from reveal_analyzer.telemetry.node_records import known_nodes, nodes_text
+from reveal_analyzer.telemetry.node_records import (
+    IsProven,
+    NodeRecords,
+    any_origin,
+    known_nodes,
+    nodes_text,
+)
 from reveal_contract.foreign_names import printable
-from reveal_contract.names import CPU_SHARES, STATUS, SUBJECTS, node_key
+from reveal_contract.names import CPU_SHARES, STATUS, SUBJECTS
 from reveal_contract.recording import RecordingBuffer
 
 _FIELDS = {"subjects": SUBJECTS, "cpuShares": CPU_SHARES, "status": STATUS}
 
 
 class LiveNodes:
-    """Reads nodes of a profile; methods raise what redis-py raises."""
+    """Reads nodes of a profile, what proves its origin; methods raise what redis-py raises."""
 
-    def __init__(self, client: redis.Redis, profile: str) -> None:
+    def __init__(self, client: redis.Redis, profile: str, is_proven: IsProven = any_origin) -> None:
         self._client, self._profile = client, profile
-        self._slices = StreamSlices(client, profile)
+        self._slices = StreamSlices(client, profile, is_proven)
+        self._records = NodeRecords(client, profile, is_proven)
         self._lock = threading.Lock()  # each request has a thread
 
     def recording(self, node: str, since_ns: int) -> bytes:
@@ -45,7 +52,8 @@ class LiveNodes:
 
     def announced(self, node: str) -> dict[str, Any]:
         """Return the texts that the collector published, None for what it did not."""
-        names = list(_FIELDS.values())
-        found: Any = self._client.hmget(node_key(self._profile, node), names)
-        texts = [None if each is None else each.decode(errors="replace") for each in found]
-        return dict(zip(_FIELDS, texts, strict=True))
+        found = {name: self._records.get(field, [node])[0] for name, field in _FIELDS.items()}
+        return {
+            name: None if value is None else value.decode(errors="replace")
+            for name, value in found.items()
+        }

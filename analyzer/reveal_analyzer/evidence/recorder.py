@@ -23,7 +23,7 @@ from reveal_analyzer.state.records import restore_record
 from reveal_analyzer.state.tree import StateError
 from reveal_analyzer.stream.redis_connection import OUTAGE
 from reveal_analyzer.telemetry.degraded import Degradation
-from reveal_analyzer.telemetry.node_records import node_subjects
+from reveal_analyzer.telemetry.node_records import IsProven, NodeRecords, any_origin
 from reveal_contract.finding import EvidenceRef, Finding, FindingChange, FindingUpdate, State
 from reveal_contract.kube.names import clipped
 from reveal_contract.names import shard
@@ -48,19 +48,20 @@ class RedisSource(NamedTuple):
     """Slices and subjects of nodes, as Redis has them."""
 
     client: redis.Redis
-    profile: str
     slices: StreamSlices
+    records: NodeRecords
 
     @classmethod
-    def of(cls, client: redis.Redis, profile: str) -> RedisSource:
-        """Return the source of a profile."""
-        return cls(client, profile, StreamSlices(client, profile))
+    def of(cls, client: redis.Redis, profile: str, is_proven: IsProven = any_origin) -> RedisSource:
+        """Return the source of a profile, which has what proves its origin."""
+        slices = StreamSlices(client, profile, is_proven)
+        return cls(client, slices, NodeRecords(client, profile, is_proven))
 
     def since(self, node: str, since_ns: int) -> Sequence[Slice]:
         return self.slices.since(node, since_ns)
 
     def subjects(self, node: str) -> Iterable[Identity]:
-        return node_subjects(self.client, self.profile, [node])[node]
+        return self.records.subjects([node])[node]
 
     def close(self) -> None:
         self.client.close()

@@ -11,25 +11,35 @@ from typing import Any
 import redis
 
 from reveal_analyzer.stream.channel_tables import ChannelTables
+from reveal_analyzer.telemetry.node_records import IsProven, any_origin
 from reveal_contract import wire
 from reveal_contract.channels import ChannelTable
 from reveal_contract.envelope import WireError
-from reveal_contract.names import FIELD_DATA, FIELD_NODE, FIELD_TIME, samples_key, shard
+from reveal_contract.names import (
+    FIELD_DATA,
+    FIELD_NODE,
+    FIELD_PROOF,
+    FIELD_TIME,
+    samples_key,
+    shard,
+)
 from reveal_contract.wire import Message
 
 PAGE = 128  # entries of all nodes of the shard, about half a megabyte
 MOST_TURNS = 64  # a node whose pods come and go has a table for some seconds each
 MOST_ENTRIES = 16_384  # those of two minutes of 128 nodes
-_NODE, _TIME, _DATA = (name.encode() for name in (FIELD_NODE, FIELD_TIME, FIELD_DATA))
+_NODE, _TIME, _DATA, _PROOF = (
+    name.encode() for name in (FIELD_NODE, FIELD_TIME, FIELD_DATA, FIELD_PROOF)
+)
 
 Slice = tuple[Message, ChannelTable]
 
 
 class StreamSlices:
-    """Reads slices; methods raise what redis-py raises."""
+    """Reads slices that prove their origin; methods raise what redis-py raises."""
 
-    def __init__(self, client: redis.Redis, profile: str) -> None:
-        self._client, self._profile = client, profile
+    def __init__(self, client: redis.Redis, profile: str, is_proven: IsProven = any_origin) -> None:
+        self._client, self._profile, self._is_proven = client, profile, is_proven
         self._tables = ChannelTables(profile)
         # of nodes without a slice after a time: that time, and the newest entry of their shard then
         self._silent: dict[str, tuple[int, bytes]] = {}
@@ -76,7 +86,8 @@ class StreamSlices:
             if int(fields.get(_TIME, since_ns + 1)) <= since_ns:
                 break
             is_silent = False
-            yield fields[_DATA]
+            if self._is_proven(node, fields[_DATA], fields.get(_PROOF, b"")):
+                yield fields[_DATA]
         if is_silent and (newest or begin != b"-"):
             self._silent[node] = since_ns, newest or known
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hmac
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
@@ -108,7 +109,7 @@ class OriginCheck:
     def __init__(self, profile: str, review: Review, *, required: bool) -> None:
         self._profile, self._review, self._required = profile, review, required
         self._wait_s = _LAST_SECONDS if required else WAIT_SECONDS
-        self._keys: dict[str, dict[bytes, _Key]] = {}  # by node; those used last are at the end
+        self._keys: dict[str, OrderedDict[bytes, _Key]] = {}  # those used last are at the end
         self._open: dict[tuple[str, bytes], _Key] = {}  # whose owner is not known
         self._proven: dict[str, _Proven] = {}  # the last slice of a node that proved its origin
         self._refused: dict[str, float] = {}  # nodes, and when their last slice was refused
@@ -124,13 +125,20 @@ class OriginCheck:
         return None if known.waits(entry) else self._verdict(entry, known, proof)
 
     def is_proven(self, node: str, data: bytes, proof: bytes) -> bool:
-        """Return whether data of a node prove their origin, or need not."""
+        """Return whether data of a node prove their origin, or need not.
+
+        Any thread may call it.
+        """
         known = self._keys.get(node, {}).get(proof[:ID_BYTES])
         if known is not None and known.proves(proof, data):
             return True
         last = self._proven.get(node)
         lately = last is not None and time.monotonic() - last.read_s < PROVEN_MS / 1000
         return not (self._required or lately)
+
+    def has_keys_of(self, node: str) -> bool:
+        """Return whether slices of a node with a proof are read here."""
+        return node in self._keys
 
     def decided(self, client: redis.Redis) -> list[StreamEntry]:
         """Return slices that wait no longer: ``refusal`` decides on them now.
@@ -205,14 +213,14 @@ class OriginCheck:
 
     def _key(self, node: str, key_id: bytes) -> _Key | None:
         """Return what is known of a key; None where a node has too many keys."""
-        keys = self._keys.setdefault(node, {})
-        known = keys.pop(key_id, None)
-        if known is None:
-            if len(keys) >= _KEYS_OF_NODE and not self._drop_unused(keys):
-                return None
-            known = self._open[node, key_id] = _Key(node, key_id, time.monotonic())
-        keys[key_id] = known
-        return known
+        keys = self._keys.setdefault(node, OrderedDict())
+        if key_id in keys:
+            keys.move_to_end(key_id)  # at no moment is it absent: other threads use it
+        elif len(keys) >= _KEYS_OF_NODE and not self._drop_unused(keys):
+            return None
+        else:
+            keys[key_id] = self._open[node, key_id] = _Key(node, key_id, time.monotonic())
+        return keys[key_id]
 
     def _drop_unused(self, keys: dict[bytes, _Key]) -> bool:
         """Drop the key that was not used for longest, one that proves nothing first."""

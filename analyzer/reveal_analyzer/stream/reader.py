@@ -133,7 +133,7 @@ class StreamReader:
 
         This sends a command to Redis: use it for a finding, not for each slice.
         """
-        return subjects_of(node, self._announced(node, SUBJECTS))
+        return self.records.complete(node, subjects_of(node, self._announced(node, SUBJECTS)))
 
     def shares(self, node: str) -> CpuShares:
         """Return the CPU shares of the node's subjects, with one command to Redis, as above."""

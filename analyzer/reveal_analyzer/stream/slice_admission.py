@@ -30,6 +30,14 @@ class SliceAdmission:
         """Return whether what a node announced may be used."""
         return self._origin is None or self._origin.is_proven(node, data, proof)
 
+    def is_credible(self, node: str, data: bytes, proof: bytes) -> bool:
+        """Return the same of what is only kept or shown.
+
+        A node of which another analyzer reads slices needs no proof: its keys are not known here.
+        """
+        origin = self._origin
+        return origin is None or not origin.has_keys_of(node) or self.is_proven(node, data, proof)
+
     def decided(self, client: redis.Redis) -> list[StreamEntry]:
         """Return the slices that wait no longer; raises what redis-py raises."""
         return self._origin.decided(client) if self._origin is not None else []

@@ -29,20 +29,26 @@ _MOST_LISTED = 8  # nodes in a sentence
 _MOST_BYTES = 4 << 20  # of a record: one of 1,024 subjects has 300 kB
 
 
+Complete = Callable[[str, tuple[Identity, ...]], tuple[Identity, ...]]  # the subjects of a node
 IsProven = Callable[[str, bytes, bytes], bool]  # of a node, its data and their proof
+
+
+def any_origin(_node: str, _data: bytes, _proof: bytes) -> bool:
+    """Take data that proves no origin (``IsProven``)."""
+    return True
 
 
 class NodeRecords:
     """What is known of the nodes of a profile, as far as it proves its origin.
 
-    ``is_proven`` decides on that.  A node without a hash of its own has a collector of an earlier
+    ``is_proven`` decides on that, and ``complete`` adds to subjects what collectors do not know.
+    A node without a hash of its own has a collector of an earlier
     version: it writes to a hash that all profiles share.
     """
 
-    def __init__(
-        self, client: redis.Redis, profile: str, is_proven: IsProven = lambda *_: True
-    ) -> None:
+    def __init__(self, client: redis.Redis, profile: str, is_proven: IsProven = any_origin) -> None:
         self._client, self._profile, self._is_proven = client, profile, is_proven
+        self.complete: Complete = lambda _, subjects: subjects
         self._refused: set[tuple[str, str]] = set()  # fields of nodes: each is logged once
 
     def get(self, field: str, nodes: Sequence[str]) -> list[bytes | None]:
@@ -66,7 +72,7 @@ class NodeRecords:
     def subjects(self, nodes: Sequence[str]) -> dict[str, tuple[Identity, ...]]:
         """Return the subject tables of nodes; an unusable one is logged and empty."""
         tables = zip(nodes, self.get(SUBJECTS, nodes), strict=True)
-        return {node: subjects_of(node, data) for node, data in tables}
+        return {node: self.complete(node, subjects_of(node, data)) for node, data in tables}
 
     def _add_earlier(self, field: str, nodes: Sequence[str], values: list[bytes | None]) -> None:
         """Fill in what collectors of an earlier version wrote."""

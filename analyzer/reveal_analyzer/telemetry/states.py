@@ -11,7 +11,7 @@ from typing import Any
 import redis
 
 from reveal_analyzer.telemetry.degraded import Degradation, degradations, summed
-from reveal_analyzer.telemetry.node_records import NodeRecords
+from reveal_analyzer.telemetry.node_records import IsProven, NodeRecords
 from reveal_analyzer.telemetry.snapshot import Snapshot
 from reveal_contract import foreign_json
 from reveal_contract.names import STATUS, fleet_key
@@ -84,9 +84,13 @@ class StateStore:
     """
 
     def __init__(self, client: redis.Redis, profile: str, owner: str) -> None:
-        self._client, self._owner = client, owner
+        self._client, self._profile, self._owner = client, profile, owner
         self._records = NodeRecords(client, profile)
         self._key = fleet_key(profile, "states")
+
+    def check_origin(self, is_proven: IsProven) -> None:
+        """Use only what proves its origin of what collectors report."""
+        self._records = NodeRecords(self._client, self._profile, is_proven)
 
     def degraded(self, nodes: Iterable[str]) -> list[Degradation]:
         """Return what the collectors of these nodes report as missing."""

@@ -91,7 +91,7 @@ class NodeRecord:
         """Write the status, and what changed; renew the time limits."""
         self._publish_fields(status)
         row = json.dumps({key: value for key, value in status.items() if key not in _OWN_FIELDS})
-        added, _ = self._set(STATUS, row.encode())
+        added, _ = self._write(STATUS, row.encode())
         renewed = self._renewed()
         if facts is not None and facts is not self._facts:
             self._write(FACTS, facts)
@@ -106,8 +106,9 @@ class NodeRecord:
     def withdraw(self) -> None:
         """Remove status and subjects: a collector of an earlier version may run here next."""
         with suppress(RedisError, OSError):
-            proofs = (PROOF_OF + field for field in _OWN_FIELDS)
-            self._connection.call(("HDEL", self._key, STATUS, *_OWN_FIELDS, *proofs))
+            fields = (STATUS, *_OWN_FIELDS)
+            proofs = (PROOF_OF + field for field in fields)
+            self._connection.call(("HDEL", self._key, *fields, *proofs))
 
     def _publish_fields(self, status: Mapping[str, Any]) -> None:
         """Publish subjects and CPU shares if they changed."""
@@ -120,9 +121,9 @@ class NodeRecord:
                 self._write(field, text.encode(errors="backslashreplace"))
                 self._written[field] = text
 
-    def _write(self, field: str, value: bytes) -> None:
+    def _write(self, field: str, value: bytes) -> list[Any]:
         """Write a field with the proof of its origin."""
-        self._set(field, value, *self._proof.of_field(field, value))
+        return self._set(field, value, *self._proof.of_field(field, value))
 
     def _set(self, *fields: str | bytes | int) -> list[Any]:
         """Write fields; no end of this process leaves a key without a time limit (MULTI)."""

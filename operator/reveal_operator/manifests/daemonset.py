@@ -33,7 +33,7 @@ from reveal_operator.manifests.common import (
 )
 from reveal_operator.manifests.nodes import placement
 from reveal_operator.manifests.privileges import NeedKind, names_of
-from reveal_operator.profile import Defaults, Profile, RedisSpec
+from reveal_operator.profile import Defaults, PodSource, Profile, RedisSpec
 
 # The collector takes 20 s at most to deliver slices to Redis; the rest is for a slow node.
 GRACE_SECONDS = 30
@@ -83,7 +83,8 @@ def _pod(profile: Profile, defaults: Defaults, redis_: RedisSpec) -> Manifest:
         **{name: value for name, value in classes.items() if value},
         **placement(profile),
         "serviceAccountName": defaults.collector_service_account,
-        "automountServiceAccountToken": True,  # it watches the pods of its node
+        # to watch the pods of its node
+        "automountServiceAccountToken": spec.pod_source is PodSource.API,
         "enableServiceLinks": False,
         **dict.fromkeys(names_of(spec, NeedKind.NAMESPACE), True),
         # Redis may be a Service, whose name the resolver of the host does not know

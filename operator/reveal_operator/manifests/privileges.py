@@ -15,7 +15,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from reveal_contract.sources import NAMES, WITH_PERF_CGROUPS
-from reveal_operator.profile import WITHHELD, WITHHELD_SOURCES, CollectorSpec, Privilege
+from reveal_operator.profile import (
+    LOGS_FOLDER,
+    WITHHELD,
+    WITHHELD_SOURCES,
+    CollectorSpec,
+    PodSource,
+    Privilege,
+)
 
 
 class NeedKind(StrEnum):
@@ -31,6 +38,10 @@ class NeedKind(StrEnum):
 
 def _always(collector: CollectorSpec) -> bool:
     return True
+
+
+def _reads_logs_folder(collector: CollectorSpec) -> bool:
+    return collector.pod_source is PodSource.LOGS
 
 
 @dataclass(frozen=True)
@@ -76,6 +87,19 @@ NEEDS: tuple[Need, ...] = (
         NeedKind.MOUNT, "/sys",
         "devices, cgroups and tracefs of the host, with all that is mounted below it",
         "everything except what is in /proc",
+    ),
+    Need(
+        NeedKind.MOUNT, f"{LOGS_FOLDER}/pods",
+        "the kubelet names the folder of the logs of a pod by its namespace, name and uid. No log"
+        " is read. Only with podSource: Logs, which needs no access to the Kubernetes API",
+        "the names of pods",
+        when=_reads_logs_folder,
+    ),
+    Need(
+        NeedKind.MOUNT, f"{LOGS_FOLDER}/containers",
+        "links to the logs, whose names have the ids of containers. Only with podSource: Logs",
+        "the names of containers",
+        when=_reads_logs_folder,
     ),
     Need(
         NeedKind.NAMESPACE, "hostPID",

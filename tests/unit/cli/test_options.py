@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reveal_cli import collector_process
 from reveal_cli.__main__ import build_parser, main
 from reveal_cli.commands.scan import scan_plan
 from reveal_cli.errors import DONE, ERROR, USAGE, CliError
@@ -98,6 +99,19 @@ def test_flags_reach_the_collector_by_name() -> None:
     flags = list(scan_plan(build_parser().parse_args(given)).host_flags)
     for flag, value in (("--node", "n9"), ("--include", "psi"), ("--sys-root", "/s")):
         assert flags[flags.index(flag) + 1] == value
+
+
+def test_pods_are_known_by_the_folders_of_their_logs_on_a_node_of_kubernetes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder, roots, known in (
+        (tmp_path, [], True),
+        (tmp_path / "absent", [], False),
+        (tmp_path, ["--proc-root", "/other/proc"], False),
+    ):
+        monkeypatch.setattr(collector_process, "_POD_LOGS", folder)
+        flags = scan_plan(build_parser().parse_args(["scan", *roots])).host_flags
+        assert ("--pod-source" in flags) is known
 
 
 def test_causes_of_the_user_are_checked_before_anything_starts(tmp_path: Path) -> None:

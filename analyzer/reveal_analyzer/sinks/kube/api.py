@@ -80,6 +80,9 @@ class SinkApi(Protocol):
     def node_names(self) -> Iterator[str]:
         """Yield the names of all nodes, page by page."""
 
+    def pod_metadata(self, node: str) -> Iterator[Object]:
+        """Yield the pods of a node with their metadata only, page by page."""
+
     def patch_node_conditions(self, name: str, conditions: list[Object]) -> None:
         """Merge conditions by their types (strategic merge); ``$patch: delete`` removes one."""
 
@@ -159,6 +162,11 @@ class KubernetesApi:
         for page in self._transport.pages(path("Node"), accept=METADATA_ONLY):
             for item in page.get("items") or ():
                 yield str(item["metadata"]["name"])
+
+    def pod_metadata(self, node: str) -> Iterator[Object]:
+        query = [("fieldSelector", f"spec.nodeName={node}")]
+        for page in self._transport.pages(path("Pod"), query=query, accept=METADATA_ONLY):
+            yield from page.get("items") or ()
 
     def patch_node_conditions(self, name: str, conditions: list[Object]) -> None:
         body = {"status": {"conditions": conditions}}

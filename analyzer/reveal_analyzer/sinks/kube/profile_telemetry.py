@@ -10,6 +10,7 @@ import redis
 
 from reveal_analyzer.sinks.kube.api import SinkApi
 from reveal_analyzer.stream.redis_connection import OUTAGE
+from reveal_analyzer.telemetry.node_records import IsProven
 from reveal_analyzer.telemetry.snapshot import Snapshot
 from reveal_analyzer.telemetry.states import StateStore, TelemetryState, reporting_nodes, state_of
 
@@ -52,6 +53,10 @@ class ProfileTelemetry:
         self._written: dict[str, Any] | None = None
         self._led = self._reached = False
         self._began_s: float | None = None
+
+    def check_origin(self, is_proven: IsProven) -> None:
+        """Use only what proves its origin of what collectors report."""
+        self._states.check_origin(is_proven)
 
     def step(self, api: SinkApi, snapshot: Snapshot) -> None:
         """Take a snapshot; write the telemetry when it changed and is due."""

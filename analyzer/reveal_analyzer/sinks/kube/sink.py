@@ -17,6 +17,7 @@ from reveal_analyzer.sinks.kube.cluster_nodes import ClusterNodes
 from reveal_analyzer.sinks.kube.delivery import Delivery
 from reveal_analyzer.sinks.kube.entry import ReportEntry
 from reveal_analyzer.sinks.kube.node_conditions import NodeConditions
+from reveal_analyzer.sinks.kube.pod_owners import PodOwners
 from reveal_analyzer.sinks.kube.profile_telemetry import ProfileTelemetry
 from reveal_analyzer.sinks.kube.report_store import ListedReport, ReportStore
 from reveal_analyzer.sinks.kube.spool import Spool
@@ -24,6 +25,7 @@ from reveal_analyzer.sinks.kube.stopped import StoppedReports
 from reveal_analyzer.sinks.kube.token_reviews import TokenReviews
 from reveal_analyzer.stream.redis_connection import connect as connect_redis
 from reveal_analyzer.telemetry.degraded import Degradation
+from reveal_analyzer.telemetry.node_records import IsProven
 from reveal_analyzer.telemetry.snapshot import Snapshot
 from reveal_contract.finding import FindingUpdate
 from reveal_contract.kube.anomaly_report import ReportOwner
@@ -50,6 +52,8 @@ CLOSE_SECONDS = 3.0  # for the last reports; the spool keeps what is left
 
 class Telemetry(Protocol):
     """Writes the telemetry of the profile; see ``profile_telemetry``."""
+
+    def check_origin(self, is_proven: IsProven) -> None: ...
 
     def step(self, api: SinkApi, snapshot: Snapshot) -> None: ...
 
@@ -106,9 +110,11 @@ class KubeSink:
         )
         self._stopped = StoppedReports(api, self._delivery, with_events=settings.events)
         self._nodes = ClusterNodes(api) if settings.cluster_nodes_only else None
+        self.pods = PodOwners(api) if settings.join_pods else None
         self.tokens = TokenReviews(api, settings.profile, os.environ.get(NAMESPACE_VARIABLE, ""))
         self._backoff, self._telemetry_backoff = backoff.ApiBackoff(), backoff.ApiBackoff()
         self._nodes_backoff, self._tokens_backoff = backoff.ApiBackoff(), backoff.ApiBackoff()
+        self._pods_backoff = backoff.ApiBackoff()
         self._changed = threading.Condition()
         self._spooling = threading.Lock()
         self._has_updates = self._closing = False
@@ -126,6 +132,11 @@ class KubeSink:
     def is_node(self, name: str) -> bool | None:
         """Return whether the cluster has a node; None where that is not known, or not asked."""
         return None if self._nodes is None else self._nodes.is_node(name)
+
+    def check_origin(self, is_proven: IsProven) -> None:
+        """Use only what proves its origin of what collectors report."""
+        if self._telemetry is not None:
+            self._telemetry.check_origin(is_proven)
 
     def write(self, update: FindingUpdate) -> None:
         """Take an update; the thread delivers it later."""
@@ -220,6 +231,8 @@ class KubeSink:
     def _read_nodes(self) -> None:
         if self._nodes is not None:
             _request(self._nodes.step, self._nodes_backoff)
+        if self.pods is not None:
+            _request(self.pods.step, self._pods_backoff)
 
     @property
     def _has_tokens(self) -> bool:

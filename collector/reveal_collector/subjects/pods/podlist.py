@@ -9,21 +9,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from reveal_contract.kube.pod_metadata import controller_of, job_of, text_of
+
 # The kubelet's own uid of a static pod; the mirror pod in the API has another uid.
 _CONFIG_HASH = "kubernetes.io/config.hash"
-# Labels that pods of one job have in common, whichever controllers own them; the first one counts.
-# A group of a LeaderWorkerSet is a job by itself.
-_GROUP_INDEX = "leaderworkerset.sigs.k8s.io/group-index"
-_JOB_LABELS = {
-    "reveal.dev/job": "Job",
-    "jobset.sigs.k8s.io/jobset-name": "JobSet",
-    "leaderworkerset.sigs.k8s.io/name": "LeaderWorkerSet",
-    "training.kubeflow.org/job-name": "TrainingJob",
-    "ray.io/cluster": "RayCluster",
-    "volcano.sh/job-name": "VolcanoJob",
-    "kueue.x-k8s.io/pod-group-name": "PodGroup",
-    "scheduling.x-k8s.io/pod-group": "PodGroup",
-}
 _STATUSES = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
 
 
@@ -106,20 +95,20 @@ def pod_of(row: object) -> Pod | None:
     if not isinstance(row, Mapping):
         return None
     meta, spec, status = (_mapping(row, part) for part in ("metadata", "spec", "status"))
-    uid, name = _text(meta, "uid"), _text(meta, "name")
+    uid, name = text_of(meta, "uid"), text_of(meta, "name")
     if not uid or not name:
         return None
     return Pod(
         uid=uid,
-        namespace=_text(meta, "namespace") or "default",
+        namespace=text_of(meta, "namespace") or "default",
         name=name,
         containers=_containers(status),
-        config_hash=_text(_mapping(meta, "annotations"), _CONFIG_HASH),
-        owner=_owner(meta),
-        job=_job(_mapping(meta, "labels")),
-        qos=_text(status, "qosClass"),
+        config_hash=text_of(_mapping(meta, "annotations"), _CONFIG_HASH),
+        owner=controller_of(meta),
+        job=job_of(meta),
+        qos=text_of(status, "qosClass"),
         host_network=spec.get("hostNetwork") is True,
-        node=_text(spec, "nodeName"),
+        node=text_of(spec, "nodeName"),
         mains=_mains(spec),
     )
 
@@ -144,42 +133,19 @@ def _containers(status: Mapping[str, Any]) -> dict[str, str]:
             if not isinstance(row, Mapping):
                 continue
             ended = _mapping(_mapping(row, "lastState"), "terminated")
-            for container_id in (_text(ended, "containerID"), _text(row, "containerID")):
+            for container_id in (text_of(ended, "containerID"), text_of(row, "containerID")):
                 id_ = container_id.rpartition("//")[2]
                 if id_:
-                    found[id_] = _text(row, "name")
+                    found[id_] = text_of(row, "name")
     return found
 
 
 def _mains(spec: Mapping[str, Any]) -> tuple[str, ...]:
     rows = spec.get("containers")
     named = rows if isinstance(rows, list) else []
-    return tuple(_text(row, "name") for row in named if isinstance(row, Mapping))
-
-
-def _owner(meta: Mapping[str, Any]) -> str:
-    """Return ``Kind/name`` of the controller."""
-    rows = meta.get("ownerReferences")
-    for row in rows if isinstance(rows, list) else ():
-        if isinstance(row, Mapping) and row.get("controller") is True:
-            return f"{_text(row, 'kind')}/{_text(row, 'name')}"
-    return ""
-
-
-def _job(labels: Mapping[str, Any]) -> str:
-    """Return ``Kind/name`` of the job that the labels name; "" for none."""
-    for label, kind in _JOB_LABELS.items():
-        if name := _text(labels, label):
-            group = _text(labels, _GROUP_INDEX) if kind == "LeaderWorkerSet" else ""
-            return f"{kind}/{name}-{group}" if group else f"{kind}/{name}"
-    return ""
+    return tuple(text_of(row, "name") for row in named if isinstance(row, Mapping))
 
 
 def _mapping(row: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     value = row.get(key)
     return value if isinstance(value, Mapping) else {}
-
-
-def _text(row: Mapping[str, Any], key: str) -> str:
-    value = row.get(key)
-    return value if isinstance(value, str) else ""

@@ -97,6 +97,22 @@ def test_a_low_port_takes_a_capability(port: int, asked: bool) -> None:
     assert ("NET_BIND_SERVICE" in given["capabilities"]["add"]) == asked
 
 
+def test_pods_by_the_folders_of_their_logs_need_two_mounts_and_no_token_of_the_api() -> None:
+    by_logs, by_api = (
+        built({"collector": {"podSource": source}})["DaemonSet"] for source in ("Logs", "API")
+    )
+    given, usual = (each["spec"]["template"]["spec"] for each in (by_logs, by_api))
+    assert (given["automountServiceAccountToken"], usual["automountServiceAccountToken"]) == (
+        False, True,
+    )  # fmt: skip
+    mounts, without = (
+        {each["mountPath"]: each for each in container(daemon_set)["volumeMounts"]}
+        for daemon_set in (by_logs, by_api)
+    )
+    assert mounts.keys() - without.keys() == {"/host/var/log/pods", "/host/var/log/containers"}
+    assert mounts["/host/var/log/pods"]["readOnly"] is True
+
+
 def test_excluded_sources_need_no_privileges() -> None:
     given = context(privilege="Capabilities", sources={"include": ["stat", "psi"]})
     assert given["capabilities"]["add"] == ["SYS_NICE"]

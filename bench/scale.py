@@ -1,0 +1,186 @@
+"""Thousands of nodes with many pods each, through a real Redis Cluster, and some of them judged.
+
+    python bench/scale.py [--nodes 10000] [--pods 64] [--seconds 240]
+
+Each node sends a slice a second and replaces a pod every ``--replace`` seconds; processes send for
+all of them.  The cluster has three primaries with a replica each.  Two analyzers judge the nodes of
+their shards.  The shards of the others belong to ``--others`` analyzers, which read and acknowledge
+slices and judge nothing: a core judges about a thousand nodes, so a machine of few cores judges a
+sample.  Each node has a fault of 15 s every five minutes, those of a sample are compared with the
+findings.  A row has what one second of the whole fleet costs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+import psutil
+
+from benchmark_report import Row, report
+from failoverbench.findings import Findings, compared
+from failoverbench.fleet import WARMUP_S
+from reveal_contract import names
+from reveal_contract.redis_cluster import key_slot
+from scalebench.crowded_node import Generation
+from scalebench.other_analyzers import OtherAnalyzers
+from scalebench.senders import Load, Sender, Sent, name_of
+from support.component_processes import answer, free_port
+from support.polling import wait_until
+from support.redis_cluster_group import RedisCluster
+from support.redis_server import launcher
+
+MIB = 1 << 20
+AHEAD_S = 10.0  # until the processes that send are ready
+READY_S = 180.0
+_COUNTS = ("slices", "slices_missing", "messages_refused", "messages_trimmed", "node_failures")
+
+
+class Analyzer:
+    """A process that judges the nodes of its shards."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        self.port = free_port()
+        self.file = folder / f"{self.port}.jsonl"
+        self.file.touch()
+        settings = folder / "analyzer.json"
+        settings.write_text(json.dumps({"warmupSeconds": WARMUP_S, "evidenceStore": "none"}))
+        with self.file.with_suffix(".log").open("wb") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "reveal_analyzer", "--redis", url, "--jsonl", self.file,
+                 "--settings", settings, "--metrics-port", str(self.port)],
+                stderr=log,
+            )  # fmt: skip
+        self.usage = psutil.Process(self._process.pid)
+
+    def await_ready(self) -> None:
+        wait_until(lambda: answer(self.port, "/readyz")[0] == 200, "it is ready", READY_S)
+
+    def counts(self) -> Counter[str]:
+        """Return what it counted, and how late its judgements were."""
+        lines = answer(self.port, "/metrics")[1].splitlines()
+        rows = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+        found = Counter({name: int(float(rows[f"reveal_{name}_total"])) for name in _COUNTS})
+        found["verdict_s"] = round(float(rows["reveal_verdict_seconds_sum"]))
+        found["verdicts"] = int(float(rows["reveal_verdict_seconds_count"]))
+        return found
+
+    def end(self) -> None:
+        self._process.terminate()
+        self._process.wait(60)
+
+
+def run(asked: argparse.Namespace, folder: Path) -> Row:
+    with ExitStack() as stack:
+        cluster = RedisCluster(stack.enter_context(launcher()))
+        announce(cluster, asked)
+        analyzers = [Analyzer(cluster.url, folder) for _ in range(2)]
+        for analyzer in analyzers:
+            stack.callback(analyzer.end)
+            analyzer.await_ready()
+        others = OtherAnalyzers(cluster.url, asked.others)
+        stack.callback(others.end)
+        senders = [Sender(load) for load in loads(cluster, asked)]
+        found = Findings(*(analyzer.file for analyzer in analyzers))
+        found.follow(AHEAD_S + asked.seconds / 2)
+        before = usage(cluster, analyzers)
+        found.follow(asked.seconds / 2)
+        after = usage(cluster, analyzers)
+        sent = [sender.join() for sender in senders]
+        found.follow(10.0)
+        counts = sum((analyzer.counts() for analyzer in analyzers), Counter[str]())
+        judged = {names.shard(each.node) for each in found.reported}
+        nodes = sum(names.shard(name_of(number)) in judged for number in range(asked.nodes))
+        row = fleet_row(asked, sent, counts) | {"judged nodes": nodes}
+        row |= {name: after[name] - before[name] for name in ("Redis cores", "analyzers cores")}
+        row = {name: value / (asked.seconds / 2) if "cores" in name else value
+               for name, value in row.items()}  # fmt: skip
+        row |= memory(cluster, analyzers, nodes)
+        every = (fault for each in sent for fault in each.faults)
+        faults = [fault for fault in every if names.shard(fault.node) in judged]
+        return row | compared(faults, found, ())
+
+
+def announce(cluster: RedisCluster, asked: argparse.Namespace) -> None:
+    """Write the channel tables that nodes will use."""
+    last = int(asked.seconds / asked.replace) + 2
+    for number in range(last + 1):
+        table = Generation(number, asked.pods).table
+        key = names.table_key(names.DEFAULT_PROFILE, table.key)
+        server = cluster.primary_of(key_slot(key))
+        server.client.set(key, table.announcement())
+
+
+def loads(cluster: RedisCluster, asked: argparse.Namespace) -> list[Load]:
+    """Return a load for each process that sends."""
+    keys = (names.samples_key(names.DEFAULT_PROFILE, shard) for shard in range(names.SHARDS))
+    ports = [cluster.primary_of(key_slot(key)).port for key in keys]
+    each = asked.nodes // asked.processes
+    begin_s = time.time() + AHEAD_S
+    return [
+        Load(number * each, each, asked.nodes, asked.pods, asked.replace, ports, begin_s,
+             asked.seconds, 2 * WARMUP_S)
+        for number in range(asked.processes)
+    ]  # fmt: skip
+
+
+def usage(cluster: RedisCluster, analyzers: Sequence[Analyzer]) -> dict[str, float]:
+    """Return the CPU seconds that servers and analyzers have used."""
+    servers = (server.client.info("cpu") for server in cluster.servers)
+    of_redis = sum(row["used_cpu_user"] + row["used_cpu_sys"] for row in servers)
+    of_analyzers = sum(sum(each.usage.cpu_times()[:2]) for each in analyzers)
+    return {"Redis cores": of_redis, "analyzers cores": of_analyzers}
+
+
+def fleet_row(asked: argparse.Namespace, sent: Sequence[Sent], counts: Counter[str]) -> Row:
+    slices = sum(each.slices for each in sent)
+    return {
+        "nodes": asked.nodes, "pods": asked.pods * asked.nodes, "slices": slices,
+        "MB/s": sum(each.bytes for each in sent) / asked.seconds / 1e6,
+        "sent late s": max(each.latest_s for each in sent),
+        "pods replaced": sum(each.tables for each in sent) - asked.nodes,
+        "judged nodes": 0, "judged slices": counts["slices"],
+        "lost slices": sum(counts[name] for name in _COUNTS[1:]),
+        "verdict after s": counts["verdict_s"] / max(1, counts["verdicts"]),
+        "Redis cores": 0.0, "analyzers cores": 0.0,
+    }  # fmt: skip
+
+
+def memory(cluster: RedisCluster, analyzers: Sequence[Analyzer], nodes: int) -> Row:
+    primaries = [server.client.info("memory")["used_memory"] for server in cluster.primaries]
+    resident = sum(each.usage.memory_info().rss for each in analyzers)
+    return {
+        "primaries MiB": sum(primaries) / MIB, "largest MiB": max(primaries) / MIB,
+        "analyzer MiB a node": resident / MIB / max(1, nodes),
+    }  # fmt: skip
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Exit code 0 done."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--nodes", type=int, default=10_000)
+    parser.add_argument("--pods", type=int, default=64, help="of each node")
+    parser.add_argument("--seconds", type=int, default=240)
+    parser.add_argument("--replace", type=float, default=120.0, help="seconds until a node"
+                        " replaces a pod")  # fmt: skip
+    parser.add_argument("--others", type=int, default=30, help="analyzers that judge nothing")
+    parser.add_argument("--processes", type=int, default=2, help="that send")
+    asked = parser.parse_args(argv)
+    assert len(name_of(asked.nodes)) == len(name_of(0)), "at most 99,999 nodes"
+    with tempfile.TemporaryDirectory() as folder:
+        report("scale", [run(asked, Path(folder))])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
