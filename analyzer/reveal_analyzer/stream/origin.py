@@ -129,7 +129,8 @@ class OriginCheck:
 
         Any thread may call it.
         """
-        known = self._keys.get(node, {}).get(proof[:ID_BYTES])
+        keys = self._keys.get(node)
+        known = None if keys is None else keys.get(proof[:ID_BYTES])
         if known is not None and known.proves(proof, data):
             return True
         last = self._proven.get(node)

@@ -22,7 +22,7 @@ from reveal_analyzer.derive.tcp_losses import (
 from reveal_analyzer.node import NodeAnalyzer
 from reveal_contract import catalogue
 from reveal_contract.channels import Channel, ChannelTable
-from reveal_contract.finding import Finding
+from reveal_contract.finding import Finding, FindingUpdate
 from reveal_contract.metric import Kind, Subsystem
 from reveal_contract.settings import AnalyzerSettings
 from reveal_contract.wire import Message
@@ -218,12 +218,15 @@ def found(name: str) -> Finding:
     quiet = np.resize(calm[: len(calm) // 10 * 10], (QUIET_TICKS, calm.shape[1]))
     lossy = np.resize(ticks[losing : losing + 50], (150, ticks.shape[1]))
     played = np.concatenate([quiet, lossy])
-    updates = []
-    for begin in range(0, len(played), 10):
-        sent_slice = message(node, played[begin : begin + 10])
-        updates += judge.analyze(sent_slice, node.table)
+    updates = analyzed(judge, node, played)
     assert updates, QUIET
     return updates[-1].finding
+
+
+def analyzed(judge: NodeAnalyzer, node: Node, ticks: np.ndarray) -> list[FindingUpdate]:
+    """Return what an analyzer reports of ticks."""
+    slices = (message(node, ticks[begin : begin + 10]) for begin in range(0, len(ticks), 10))
+    return [update for each in slices for update in judge.analyze(each, node.table)]
 
 
 def lossless(ticks: np.ndarray) -> np.ndarray:
@@ -251,3 +254,34 @@ def test_the_analyzer_separates_fault_induced_from_intrinsic_loss(name: str, cau
     assert finding.hypothesis is not None
     assert finding.hypothesis.name == cause
     assert finding.hypothesis.confidence_percent >= 55
+
+
+# Twenty requesters whose path loses 0.5 %, and ten connections to a peer that is gone: counted each
+# second for the retransmissions, timeouts and loss probes of the host (measured on Linux 6.18).
+_SCATTERED = np.array([(4, 0, 4), (7, 0, 7), (6, 0, 6), (4, 0, 4), (3, 0, 3)])
+_GONE = np.array([(30, 20, 10), (10, 10, 0), (2, 2, 0), (10, 10, 0), (3, 3, 0), (5, 5, 0)])
+_RETRANSMITTED, _TIMEOUTS, _PROBES = 2, 4, 8  # indices in ``_FIELDS``
+
+
+def requests(losses: np.ndarray, seconds: int) -> np.ndarray:
+    """Return the ticks of small requests, 2,000 segments a second, with these losses a second."""
+    ticks = np.zeros((seconds * 10, len(_FIELDS)), np.int64)
+    ticks[:, :2] = 200
+    for second in range(seconds if len(losses) else 0):
+        counts = losses[second % len(losses)]
+        # each tick has its share, so that they add up to the counts of the second
+        shares = np.diff(np.arange(11)[:, None] * counts // 10, axis=0)
+        ticks[second * 10 : second * 10 + 10, [_RETRANSMITTED, _TIMEOUTS, _PROBES]] = shares
+    return ticks
+
+
+@pytest.mark.parametrize(("losses", "lossy"), [(_SCATTERED, True), (_GONE, False)])
+def test_retransmissions_to_a_peer_that_is_gone_are_no_loss(
+    losses: np.ndarray, lossy: bool
+) -> None:
+    """They follow timeouts; what a path loses is answered to a probe or by an acknowledgement."""
+    node, judge = Node(TCP), NodeAnalyzer("n1", AnalyzerSettings(warmup_seconds=60))
+    analyzed(judge, node, requests(np.array([]), 70))
+    updates = analyzed(judge, node, requests(losses, 20))
+    causes = {each.finding.hypothesis and each.finding.hypothesis.name for each in updates}
+    assert ("PacketLoss" in causes) is lossy, causes
