@@ -39,10 +39,10 @@ class Generation:
     def table(self) -> ChannelTable:
         fast, slow = list(FAST), list(SLOW)
         for pod in self.names:
-            for place, metric in enumerate(_OF_PODS):
+            for position, metric in enumerate(_OF_PODS):
                 kind = Kind.GAUGE if metric in _GAUGES else Kind.COUNTER
-                lane = Lane.SLOW if place else Lane.FAST
-                (slow if place else fast).append(Channel(metric, pod, kind, 1.0, lane))
+                lane = Lane.SLOW if position else Lane.FAST
+                (slow if position else fast).append(Channel(metric, pod, kind, 1.0, lane))
         return ChannelTable(tuple(fast), tuple(slow))
 
     @cached_property

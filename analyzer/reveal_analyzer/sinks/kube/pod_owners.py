@@ -52,7 +52,7 @@ class PodOwners:
         self._api = api
         self._lock = threading.Lock()
         self._known: OrderedDict[str, _NodePods] = OrderedDict()  # those used last are at the end
-        self._wanted: dict[str, set[_Name]] = {}
+        self._missing: dict[str, set[_Name]] = {}
         self._refused_s = 0.0
 
     def completed(self, node: str, subjects: Iterable[Identity]) -> tuple[Identity, ...]:
@@ -64,7 +64,7 @@ class PodOwners:
             found = tuple(_completed(each, known.pods) for each in subjects)
             alive = (each for each in found if _is_of_pod(each) and not each.until_ns)
             if missing := {_name(each) for each in alive} - known.pods.keys():
-                self._wanted.setdefault(node, set()).update(missing)
+                self._missing.setdefault(node, set()).update(missing)
         return found
 
     def step(self, now: float) -> None:
@@ -72,18 +72,16 @@ class PodOwners:
         if now < self._refused_s:
             return
         with self._lock:
-            wanted = {
-                node: names for node, names in self._wanted.items() if self._is_due(node, now)
-            }
-            self._wanted.clear()  # a subject that is still unknown is missed again
-        for node in islice(wanted, NODES_A_STEP):
+            due = {node: names for node, names in self._missing.items() if self._is_due(node, now)}
+            self._missing.clear()  # a subject that is still unknown is missed again
+        for node in islice(due, NODES_A_STEP):
             try:
                 pods = dict(map(_row, self._api.pod_metadata(node)))
             except ForbiddenError as error:
                 log.warning("controllers and jobs of pods are not known: %s", error)
                 self._refused_s = now + REFUSED_SECONDS
                 return
-            self._note(node, _NodePods(pods, frozenset(wanted[node] - pods.keys()), now))
+            self._note(node, _NodePods(pods, frozenset(due[node] - pods.keys()), now))
 
     def _note(self, node: str, listed: _NodePods) -> None:
         """Take a list; pods that are gone stay known for a while, as findings about them do."""
@@ -99,7 +97,7 @@ class PodOwners:
         known = self._known.get(node)
         if known is None or now - known.listed_s >= ABSENT_SECONDS:
             return True
-        return not self._wanted[node] <= known.absent
+        return not self._missing[node] <= known.absent
 
 
 def _completed(subject: Identity, pods: Mapping[_Name, PodOwner]) -> Identity:

@@ -101,8 +101,8 @@ def test_pods_by_the_folders_of_their_logs_need_two_mounts_and_no_token_of_the_a
     by_logs, by_api = (
         built({"collector": {"podSource": source}})["DaemonSet"] for source in ("Logs", "API")
     )
-    given, usual = (each["spec"]["template"]["spec"] for each in (by_logs, by_api))
-    assert (given["automountServiceAccountToken"], usual["automountServiceAccountToken"]) == (
+    given, by_default = (each["spec"]["template"]["spec"] for each in (by_logs, by_api))
+    assert (given["automountServiceAccountToken"], by_default["automountServiceAccountToken"]) == (
         False, True,
     )  # fmt: skip
     mounts, without = (

@@ -62,7 +62,7 @@ def test_what_a_collector_knows_stays() -> None:
     assert owners.completed("n1", given) == given
 
 
-def test_a_new_pod_is_listed_and_one_without_an_object_once_a_minute() -> None:
+def test_a_new_pod_is_listed_and_a_pod_without_an_object_once_a_minute() -> None:
     api = FakeKube()
     owners = PodOwners(api)
     for second in range(int(2 * ABSENT_SECONDS)):
