@@ -79,6 +79,11 @@ def node_of_key(key: str) -> str:
     return key.partition(_NODE)[2]
 
 
+def proven_key(profile: str, node: str, key_id: bytes) -> str:
+    """Return the string that says that an analyzer verified a key of ``origin`` of a node."""
+    return f"reveal:{{{profile}:{shard(node)}}}:proven:{key_id.hex()}:of:{node}"
+
+
 def table_key(profile: str, table: bytes) -> str:
     """Return the string with the announcement of a channel table."""
     return f"reveal:{{{profile}}}:table:{table.hex()}"

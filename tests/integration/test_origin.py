@@ -375,3 +375,33 @@ def test_a_node_of_another_analyzer_is_kept_and_served_without_a_check(
     source = RedisSource.of(stream.client, "default", admission.is_credible)
     assert [each.sequence for each, _ in source.since(NODE, 0)] == [0]
     assert len(list(source.subjects(NODE))) == 1
+
+
+@pytest.mark.parametrize("required", [False, True])
+def test_slices_of_a_pod_that_is_gone_are_taken_by_the_next_analyzer(
+    stream: Stream, owners: Owners, required: bool
+) -> None:
+    """The API server does not know its token any more, but the analyzer before verified it."""
+    proven_reader(stream, owners, required=required).close()
+    owners.known[TOKEN] = TokenOwner.NOBODY
+    renewed = b"of the next pod"
+    owners.known[renewed] = TokenOwner.NODE
+    announce(stream, renewed, 1)
+    send(stream, 1)
+    send(stream, 2, renewed)
+    second = reader_of(stream, owners, required=required)
+    got = read(second, lambda got: (NODE, 2) in node_sequences(got))
+    assert node_sequences(got)[-2:] == [(NODE, 1), (NODE, 2)]
+    assert second.counts.refused == 0
+    assert [token for _, token in owners.asked] == [TOKEN, renewed]
+
+
+def test_only_what_was_verified_is_shared(stream: Stream, owners: Owners) -> None:
+    announce(stream, b"of another node", 1)
+    owners.known[b"of another node"] = TokenOwner.FOREIGN
+    reader = proven_reader(stream, owners, required=True)
+    send(stream, 1, b"of another node")
+    read(reader, lambda _: reader.counts.refused == 1)
+    key = names.proven_key("default", NODE, key_of(TOKEN).id)
+    assert stream.client.keys("*:proven:*") == [key.encode()]
+    assert 0 < stream.client.ttl(key) <= 7200

@@ -21,7 +21,7 @@ import redis
 from reveal_analyzer.formatting import list_some
 from reveal_analyzer.stream.consumer import StreamEntry
 from reveal_analyzer.telemetry.degraded import Degradation
-from reveal_contract.names import FIELD_DATA, FIELD_PROOF, TOKENS, node_key, shard
+from reveal_contract.names import FIELD_DATA, FIELD_PROOF, TOKENS, node_key, proven_key, shard
 from reveal_contract.origin import ID_BYTES, MAX_TOKEN_BYTES, OriginKey, key_of, prove
 
 _DATA, _PROOF = FIELD_DATA.encode(), FIELD_PROOF.encode()
@@ -34,6 +34,7 @@ FOREIGN_TOKEN = "its proof of origin is made of the token of another node"  # no
 PROVEN_MS = 3000
 WAIT_SECONDS = 10.0  # for the API server; slices that must prove their origin wait _LAST_SECONDS
 _LAST_SECONDS = 60.0
+_SHARED_SECONDS = 7200  # that a key is verified: its token is valid for an hour
 _ASK_SECONDS, _ASK_AGAIN_SECONDS = 0.25, 10.0  # about a token that is pending, or not known
 _MOST_ASKED = 64  # keys that are looked for together
 _KEYS_OF_NODE = 16  # a token is renewed after 48 minutes
@@ -72,6 +73,7 @@ class _Key:
     owner: TokenOwner = TokenOwner.PENDING
     key: OriginKey | None = None
     token: bytes = b""
+    is_verified: bool = False  # by another analyzer
     due_s: float = 0.0
     waiting: list[StreamEntry] = field(default_factory=list)
 
@@ -153,6 +155,8 @@ class OriginCheck:
         self._find_tokens(client, [each for each in due if not each.token])
         for known in due:
             known.decide(self._owner(known, now), now)
+        self._share(client, due)
+        for known in due:
             if known.owner not in (TokenOwner.PENDING, TokenOwner.UNKNOWN):
                 del self._open[known.node, known.id]
         return [entry for known in due for entry in known.released()]
@@ -239,9 +243,22 @@ class OriginCheck:
         """
         if not known.token:
             return TokenOwner.UNKNOWN
+        if known.is_verified:  # the pod may be gone since, and its slices are still in the stream
+            return TokenOwner.NODE
         owner = self._review(known.node, known.token)
         waited = now - known.since_s >= self._wait_s
         return TokenOwner.UNKNOWN if owner is TokenOwner.PENDING and waited else owner
+
+    def _share(self, client: redis.Redis, keys: Iterable[_Key]) -> None:
+        """Let other analyzers know which keys were verified: they read later what is signed now."""
+        new = [each for each in keys if each.owner is TokenOwner.NODE and not each.is_verified]
+        if not new:
+            return
+        with client.pipeline(transaction=False) as pipe:
+            for known in new:
+                key = proven_key(self._profile, known.node, known.id)
+                pipe.set(key, b"", ex=_SHARED_SECONDS)
+            pipe.execute(raise_on_error=False)  # a full Redis: others ask the API server
 
     def _find_tokens(self, client: redis.Redis, keys: list[_Key]) -> None:
         """Request the tokens of nodes, and find those of which these keys are made."""
@@ -250,8 +267,10 @@ class OriginCheck:
         with client.pipeline(transaction=False) as pipe:
             for known in keys:
                 pipe.hmget(node_key(self._profile, known.node), list(TOKENS))
+                pipe.exists(proven_key(self._profile, known.node, known.id))
             found: list[Any] = pipe.execute()
-        for known, tokens in zip(keys, found, strict=True):
+        for known, tokens, verified in zip(keys, found[::2], found[1::2], strict=True):
+            known.is_verified = bool(verified)
             for token in filter(None, tokens):
                 if len(token) <= MAX_TOKEN_BYTES and (key := key_of(token)).id == known.id:
                     known.token, known.key = token, key
