@@ -3,11 +3,11 @@
     python bench/scale.py [--nodes 10000] [--pods 64] [--seconds 240]
 
 Each node sends a slice a second and replaces a pod every ``--replace`` seconds; processes send for
-all of them.  The cluster has three primaries with a replica each.  Two analyzers judge the nodes of
-their shards.  The shards of the others belong to ``--others`` analyzers, which read and acknowledge
-slices and judge nothing: a core judges about a thousand nodes, so a machine of few cores judges a
-sample.  Each node has a fault of 15 s every five minutes, those of a sample are compared with the
-findings.  A row has what one second of the whole fleet costs.
+all of them.  The cluster has three primaries with a replica each.  ``--judges`` analyzers judge the
+nodes of a shard each.  The shards of the others belong to ``--others`` analyzers, which read and
+acknowledge slices and judge nothing: a machine of few cores can judge a sample only.  Each node has
+a fault of 15 s every five minutes; those of the sample are compared with the findings.  CPU time
+and delays are of the second half.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ import psutil
 from benchmark_report import Row, report
 from failoverbench.findings import Findings, compared
 from failoverbench.fleet import WARMUP_S
+from reveal_analyzer.stream.leases import rank
 from reveal_contract import names
 from reveal_contract.redis_cluster import key_slot
 from scalebench.crowded_node import Generation
-from scalebench.other_analyzers import OtherAnalyzers
+from scalebench.other_analyzers import OtherAnalyzers, member_names
 from scalebench.senders import Load, Sender, Sent, name_of
 from support.component_processes import answer, free_port
 from support.polling import wait_until
@@ -49,7 +50,7 @@ _COUNTS = ("slices", "slices_missing", "messages_refused", "messages_trimmed", "
 class Analyzer:
     """A process that judges the nodes of its shards."""
 
-    def __init__(self, url: str, folder: Path) -> None:
+    def __init__(self, url: str, folder: Path, name: str) -> None:
         self.port = free_port()
         self.file = folder / f"{self.port}.jsonl"
         self.file.touch()
@@ -58,7 +59,7 @@ class Analyzer:
         with self.file.with_suffix(".log").open("wb") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "reveal_analyzer", "--redis", url, "--jsonl", self.file,
-                 "--settings", settings, "--metrics-port", str(self.port)],
+                 "--settings", settings, "--metrics-port", str(self.port), "--owner", name],
                 stderr=log,
             )  # fmt: skip
         self.usage = psutil.Process(self._process.pid)
@@ -84,7 +85,8 @@ def run(asked: argparse.Namespace, folder: Path) -> Row:
     with ExitStack() as stack:
         cluster = RedisCluster(stack.enter_context(launcher()))
         announce(cluster, asked)
-        analyzers = [Analyzer(cluster.url, folder) for _ in range(2)]
+        owners = judges(asked.judges, member_names(asked.others))
+        analyzers = [Analyzer(cluster.url, folder, name) for name in owners]
         for analyzer in analyzers:
             stack.callback(analyzer.end)
             analyzer.await_ready()
@@ -93,22 +95,35 @@ def run(asked: argparse.Namespace, folder: Path) -> Row:
         senders = [Sender(load) for load in loads(cluster, asked)]
         found = Findings(*(analyzer.file for analyzer in analyzers))
         found.follow(AHEAD_S + asked.seconds / 2)
-        before = usage(cluster, analyzers)
+        before, earlier = usage(cluster, analyzers), counted(analyzers)
         found.follow(asked.seconds / 2)
         after = usage(cluster, analyzers)
         sent = [sender.join() for sender in senders]
         found.follow(10.0)
-        counts = sum((analyzer.counts() for analyzer in analyzers), Counter[str]())
+        counts = counted(analyzers)
         judged = {names.shard(each.node) for each in found.reported}
-        nodes = sum(names.shard(name_of(number)) in judged for number in range(asked.nodes))
-        row = fleet_row(asked, sent, counts) | {"judged nodes": nodes}
+        row = fleet_row(asked, sent, counts, earlier)
         row |= {name: after[name] - before[name] for name in ("Redis cores", "analyzers cores")}
         row = {name: value / (asked.seconds / 2) if "cores" in name else value
                for name, value in row.items()}  # fmt: skip
-        row |= memory(cluster, analyzers, nodes)
+        row |= memory(cluster, analyzers, row["judged nodes"])
         every = (fault for each in sent for fault in each.faults)
         faults = [fault for fault in every if names.shard(fault.node) in judged]
         return row | compared(faults, found, ())
+
+
+def judges(number: int, others: Sequence[str]) -> list[str]:
+    """Return names of analyzers that own a shard each beside the others."""
+    chosen: list[str] = []
+    for candidate in (f"judge-{each}" for each in range(10_000)):
+        members = [*others, *chosen, candidate]
+        owned = [sum(not rank(shard, name, members) for shard in range(names.SHARDS))
+                 for name in (*chosen, candidate)]  # fmt: skip
+        if set(owned) == {1}:
+            chosen.append(candidate)
+        if len(chosen) == number:
+            break
+    return chosen
 
 
 def announce(cluster: RedisCluster, asked: argparse.Namespace) -> None:
@@ -142,26 +157,33 @@ def usage(cluster: RedisCluster, analyzers: Sequence[Analyzer]) -> dict[str, flo
     return {"Redis cores": of_redis, "analyzers cores": of_analyzers}
 
 
-def fleet_row(asked: argparse.Namespace, sent: Sequence[Sent], counts: Counter[str]) -> Row:
+def counted(analyzers: Sequence[Analyzer]) -> Counter[str]:
+    return sum((analyzer.counts() for analyzer in analyzers), Counter[str]())
+
+
+def fleet_row(
+    asked: argparse.Namespace, sent: Sequence[Sent], counts: Counter[str], earlier: Counter[str]
+) -> Row:
     slices = sum(each.slices for each in sent)
+    late_s, verdicts = (counts[name] - earlier[name] for name in ("verdict_s", "verdicts"))
     return {
         "nodes": asked.nodes, "pods": asked.pods * asked.nodes, "slices": slices,
         "MB/s": sum(each.bytes for each in sent) / asked.seconds / 1e6,
         "sent late s": max(each.latest_s for each in sent),
         "pods replaced": sum(each.tables for each in sent) - asked.nodes,
-        "judged nodes": 0, "judged slices": counts["slices"],
+        "judged nodes": counts["slices"] / asked.seconds, "judged slices": counts["slices"],
         "lost slices": sum(counts[name] for name in _COUNTS[1:]),
-        "verdict after s": counts["verdict_s"] / max(1, counts["verdicts"]),
+        "verdict after s": late_s / max(1, verdicts),
         "Redis cores": 0.0, "analyzers cores": 0.0,
     }  # fmt: skip
 
 
-def memory(cluster: RedisCluster, analyzers: Sequence[Analyzer], nodes: int) -> Row:
+def memory(cluster: RedisCluster, analyzers: Sequence[Analyzer], nodes: float) -> Row:
     primaries = [server.client.info("memory")["used_memory"] for server in cluster.primaries]
     resident = sum(each.usage.memory_info().rss for each in analyzers)
     return {
         "primaries MiB": sum(primaries) / MIB, "largest MiB": max(primaries) / MIB,
-        "analyzer MiB a node": resident / MIB / max(1, nodes),
+        "analyzer MiB a node": resident / MIB / max(1.0, nodes),
     }  # fmt: skip
 
 
@@ -173,7 +195,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=int, default=240)
     parser.add_argument("--replace", type=float, default=120.0, help="seconds until a node"
                         " replaces a pod")  # fmt: skip
-    parser.add_argument("--others", type=int, default=30, help="analyzers that judge nothing")
+    parser.add_argument("--judges", type=int, default=1, help="analyzers that judge")
+    parser.add_argument("--others", type=int, default=62, help="analyzers that judge nothing")
     parser.add_argument("--processes", type=int, default=2, help="that send")
     asked = parser.parse_args(argv)
     assert len(name_of(asked.nodes)) == len(name_of(0)), "at most 99,999 nodes"

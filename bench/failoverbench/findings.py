@@ -83,7 +83,7 @@ def compared(every: Sequence[Fault], found: Findings, disturbances: Sequence[flo
         "of no fault": len(found.reported) - matched,
         "gap s, median": statistics.median(quiet) if quiet else 0.0,
         "of faults in outages": statistics.median(disturbed) if disturbed else 0.0,
-        "longest": max(gap for _, gap in gaps),
+        "longest": max((gap for _, gap in gaps), default=0.0),
     }  # fmt: skip
 
 

@@ -55,11 +55,11 @@ class Generation:
         return json.dumps(to_rows(rows), separators=(",", ":")).encode()
 
     def messages(self, seconds: int, *, faulty: bool) -> list[bytes]:
-        """Return so many slices; in faulty ones the last pod is throttled."""
+        """Return so many slices; in faulty ones a pod that stays is throttled."""
         values = {f"{metric}{{{pod}}}": value for pod in self.names
                   for metric, value in _OF_PODS.items()}  # fmt: skip
         if faulty:
-            values[f"cpu.subject.throttled_time{{{self.names[-1]}}}"] = _FAULT
+            values[f"cpu.subject.throttled_time{{jobs/pod-{self.pods - 1}}}"] = _FAULT
         node, gauges = Node(self.table, self.number), wire.gauges(self.table)
         slices = (replace(node.slice(values), node=LONGEST_NAME) for _ in range(seconds))
         return [wire.encode(each, gauges) for each in slices]

@@ -39,8 +39,8 @@ class OtherAnalyzers:
 def _run(url: str, count: int, ending: Event) -> None:
     client = connect(url)
     members = [
-        Leases(client, _PROFILE, f"other-{number}", LeaseTiming(), lambda _: True)
-        for number in range(count)
+        Leases(client, _PROFILE, name, LeaseTiming(), lambda _: True)
+        for name in member_names(count)
     ]
     consumer = StreamConsumer(client, _PROFILE, "others")
     read: dict[int, list[bytes]] = defaultdict(list)
@@ -58,3 +58,8 @@ def _run(url: str, count: int, ending: Event) -> None:
             read.clear()
             due_s = time.monotonic()
         time.sleep(POLL_SECONDS)
+
+
+def member_names(count: int) -> list[str]:
+    """Return the names of the members."""
+    return [f"other-{number}" for number in range(count)]
