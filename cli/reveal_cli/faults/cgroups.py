@@ -18,7 +18,7 @@ ROOT = Path("/sys/fs/cgroup")
 CONTROLLERS = ("cpu", "cpuacct", "memory", "blkio", "pids")  # version 1
 CONTROLLERS_V2 = ("cpu", "memory", "io", "pids")
 PERIOD_US = 100_000
-_PATIENCE_S = 3.0
+_PATIENCE_S = 20.0  # a process may wait for a disk for long before it can end
 _PAUSE_S = 0.02
 
 

@@ -8,7 +8,10 @@ from reveal_contract.time_units import NS_PER_SECOND
 
 LIMIT = 0.01  # of the CPU time of the host
 _WINDOW_NS = 10 * NS_PER_SECOND
-SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 60.0, 1800.0
+SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 20.0, 1800.0
+# of programs within the limit after a pause: what exceeds it later is something new.  To load them
+# takes half a second of CPU time, so storms that follow each other sooner have longer pauses.
+_UNDISTURBED_S = 60.0
 
 
 class CostGuard:
@@ -33,7 +36,10 @@ class CostGuard:
 
 
 class Pause:
-    """How long the programs stay away each time they cost too much: longer if that repeats."""
+    """How long the programs stay away each time they cost too much: longer while that lasts.
+
+    Most storms of switches are short.  What lasts exceeds the limit again within ten seconds.
+    """
 
     def __init__(self, shortest_s: float = SHORTEST_PAUSE_S) -> None:
         self._shortest_s = self._next_s = shortest_s
@@ -41,7 +47,7 @@ class Pause:
 
     def begin(self, now_s: float) -> float:
         """Return the length of a pause that begins now, in seconds."""
-        if self._ended_s is not None and now_s - self._ended_s > LONGEST_PAUSE_S:
+        if self._ended_s is not None and now_s - self._ended_s > _UNDISTURBED_S:
             self._next_s = self._shortest_s
         length_s, self._next_s = self._next_s, min(2 * self._next_s, LONGEST_PAUSE_S)
         self._ended_s = now_s + length_s

@@ -29,10 +29,13 @@ def hierarchy_of(trees: Mapping[str, Path]) -> tuple[Hierarchy, Path | None]:
 
 
 class CgroupKeys:
-    """Keys of cgroups: their ids, which are their inodes (kernfs)."""
+    """Keys of cgroups: their ids, which are their inodes (kernfs).
 
-    def __init__(self, trees: Mapping[str, Path]) -> None:
-        self._trees = trees
+    ``requests`` is the root of the hierarchy that requests to disks belong to.
+    """
+
+    def __init__(self, trees: Mapping[str, Path], requests: Path | None) -> None:
+        self._requests = requests
         self.hierarchy, self.tree = hierarchy_of(trees)
         self._known: dict[CgroupSubject, frozenset[int]] = {}
 
@@ -53,8 +56,8 @@ class CgroupKeys:
         if self.tree is not None and (inode := _inode(self.tree / subject.path[1:])):
             yield inode
         # in version 2, requests to disks belong to the same cgroup
-        blkio = self._trees.get("blkio") if self.hierarchy is not Hierarchy.UNIFIED else None
-        if blkio is not None and (inode := _inode(blkio / subject.path[1:])):
+        requests = self._requests if self.hierarchy is not Hierarchy.UNIFIED else None
+        if requests is not None and (inode := _inode(requests / subject.path[1:])):
             yield KEY_BLKIO | inode
 
 

@@ -21,6 +21,7 @@ from reveal_collector.ledger.reload import Reload
 from reveal_collector.ledger.shares import ShareReader
 from reveal_collector.readers.source import Roots
 from reveal_collector.readers.textfile import channel
+from reveal_collector.subjects.cgroup_files import requests_root
 from reveal_collector.subjects.tracker import SubjectTracker
 from reveal_contract import ledger
 from reveal_contract.channels import Channel
@@ -94,7 +95,7 @@ class Ledger:
         """Return programs that are loaded and attached; raises ``Unsupported``."""
         library = check_host(self._roots, native.load().library)
         cpus = 1 + max(cpu_list((self._roots.sys / "devices/system/cpu/possible").read_text()))
-        cgroups = CgroupKeys(self._tracker.trees)
+        cgroups = CgroupKeys(self._tracker.trees, requests_root(self._roots.cgroup))
         try:
             programs = Programs(library, cpus, cgroups.hierarchy, cgroups.root)
         except OSError as error:

@@ -8,6 +8,7 @@ scheduler/sched-bwc.rst.  Version 1 counts nanoseconds where version 2 counts mi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -226,6 +227,20 @@ def hierarchies(root: Path) -> dict[str, Path]:
         if (folder / "cgroup.controllers").exists():
             return {**found, UNIFIED: folder}
     return found
+
+
+def requests_root(root: Path) -> Path | None:
+    """Return the root of the hierarchy whose cgroups requests to disks belong to.
+
+    They belong to a cgroup of blkio also where it counts nothing.
+    """
+    if (root / "blkio/cgroup.procs").exists():
+        return root / "blkio"
+    for folder in (root, root / "unified"):
+        with suppress(OSError):
+            if b"io" in (folder / "cgroup.controllers").read_bytes().split():
+                return folder
+    return None
 
 
 def _blkio_counts(blkio: Path) -> bool:

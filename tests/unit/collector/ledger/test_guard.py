@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reveal_collector.ledger.guard import LONGEST_PAUSE_S, CostGuard, Pause
+from reveal_collector.ledger.guard import CostGuard, Pause
 
 SECOND = 1_000_000_000
 
@@ -30,10 +30,15 @@ def test_a_burst_of_a_second_is_not() -> None:
     assert not any(exceeded(1, ([0.001] * 9 + [0.08]) * 4))
 
 
-def test_pauses_double_while_the_cost_returns() -> None:
+def test_pauses_double_while_the_cost_lasts() -> None:
     pause, now, lengths = Pause(), 0.0, []
-    for _ in range(8):
+    for _ in range(9):
         lengths.append(pause.begin(now))
-        now += lengths[-1] + 30
-    assert lengths == [60, 120, 240, 480, 960, 1800, 1800, 1800]
-    assert pause.begin(now + LONGEST_PAUSE_S) == 60
+        now += lengths[-1] + 11
+    assert lengths == [20, 40, 80, 160, 320, 640, 1280, 1800, 1800]
+    assert pause.begin(now + 70) == 20
+
+
+def test_storms_with_minutes_between_them_have_short_pauses() -> None:
+    pause = Pause()
+    assert [pause.begin(now) for now in range(0, 600, 100)] == [20] * 6

@@ -77,9 +77,9 @@ def test_names_of_groups_are_those_of_the_source_of_process_groups(tmp_path: Pat
 def test_keys_of_a_cgroup_are_its_inodes(tmp_path: Path) -> None:
     for tree in ("cpuacct", "blkio"):
         (tmp_path / tree / "pod").mkdir(parents=True)
-    trees = {"cpuacct": tmp_path / "cpuacct", "blkio": tmp_path / "blkio"}
+    trees = {"cpuacct": tmp_path / "cpuacct"}  # a blkio that counts nothing is none of them
     pod, gone = CgroupSubject("/pod", 1, "ns/pod"), CgroupSubject("/gone", 2, "ns/gone")
-    cgroups = CgroupKeys(trees)
+    cgroups = CgroupKeys(trees, tmp_path / "blkio")
     own, disk = ((tmp_path / tree / "pod").stat().st_ino for tree in ("cpuacct", "blkio"))
     assert cgroups.of([pod, gone]) == {"ns/pod": frozenset({own, KEY_BLKIO | disk})}
     assert cgroups.root == (tmp_path / "cpuacct").stat().st_ino
@@ -87,7 +87,7 @@ def test_keys_of_a_cgroup_are_its_inodes(tmp_path: Path) -> None:
 
 def test_in_version_2_the_same_cgroup_is_both(tmp_path: Path) -> None:
     (tmp_path / "pod").mkdir()
-    cgroups = CgroupKeys({"unified": tmp_path})
+    cgroups = CgroupKeys({"unified": tmp_path}, tmp_path)
     keys = cgroups.of([CgroupSubject("/pod", 1, "ns/pod")])
     assert keys == {"ns/pod": frozenset({(tmp_path / "pod").stat().st_ino})}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from reveal_collector.kernel_interfaces.errors import LayoutChanged, Unsupported
-from reveal_collector.subjects.cgroup_files import counts_storage, hierarchies
+from reveal_collector.subjects.cgroup_files import counts_storage, hierarchies, requests_root
 from reveal_collector.subjects.storage import SubjectStorage
 from reveal_collector.subjects.tracker import SubjectSelection, SubjectTracker
 from support.hosts.tree import Tree
@@ -79,6 +79,25 @@ def test_a_blkio_that_counts_nothing_is_no_hierarchy(tree: Tree) -> None:
     assert "blkio" in hierarchies(cgroup)
     with pytest.raises(Unsupported, match="not needed"), opened(tree):
         pass
+
+
+def test_requests_to_disks_belong_to_cgroups_of_a_blkio_that_counts_nothing(tree: Tree) -> None:
+    """Else the ledger counts those that the kernel sends later for the kernel."""
+    cgroup = tree.roots.cgroup
+    tree.write("cgroup/blkio/cgroup.procs", "")
+    assert "blkio" not in hierarchies(cgroup)
+    assert requests_root(cgroup) == cgroup / "blkio"
+
+
+def test_requests_to_disks_belong_to_the_unified_hierarchy_where_that_controls_them(
+    tmp_path: Path,
+) -> None:
+    tree = Tree(tmp_path)
+    for folder in ("cgroup", "cgroup/unified"):
+        tree.write(f"{folder}/cgroup.controllers", "cpu io memory\n")
+        assert requests_root(tree.roots.cgroup) == tmp_path / folder
+        tree.write(f"{folder}/cgroup.controllers", "cpu\n")
+    assert requests_root(tree.roots.cgroup) is None
 
 
 @pytest.mark.parametrize(("controllers", "counts"), [("cpu io", True), ("cpu memory", False)])
