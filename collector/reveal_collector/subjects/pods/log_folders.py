@@ -17,7 +17,7 @@ from pathlib import Path
 from reveal_collector.subjects.pods.podlist import Pod
 from reveal_collector.subjects.pods.polled import PolledPods
 
-OVER_SECONDS = 120.0  # a pod stays known: its cgroups and the findings about it may
+OVER_SECONDS = 120.0  # a pod stays known: its cgroups and the findings about it may, too
 _MOST_PODS = 4096
 # the time of a folder has the resolution of the kernel's tick: what changed just now may again
 _SETTLED_NS = 1_000_000_000
