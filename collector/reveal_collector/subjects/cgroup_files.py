@@ -8,7 +8,6 @@ scheduler/sched-bwc.rst.  Version 1 counts nanoseconds where version 2 counts mi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -236,11 +235,8 @@ def requests_root(root: Path) -> Path | None:
     """
     if (root / "blkio/cgroup.procs").exists():
         return root / "blkio"
-    for folder in (root, root / "unified"):
-        with suppress(OSError):
-            if b"io" in (folder / "cgroup.controllers").read_bytes().split():
-                return folder
-    return None
+    unified = (folder for folder in (root, root / "unified") if _controls_storage(folder))
+    return next(unified, None)
 
 
 def _blkio_counts(blkio: Path) -> bool:
@@ -258,11 +254,14 @@ def _blkio_counts(blkio: Path) -> bool:
 
 def counts_storage(trees: Mapping[str, Path]) -> bool:
     """Return whether the cgroups count bytes read from and written to storage."""
-    if "blkio" in trees:
-        return True
+    return "blkio" in trees or (UNIFIED in trees and _controls_storage(trees[UNIFIED]))
+
+
+def _controls_storage(unified: Path) -> bool:
+    """Return whether a hierarchy of version 2 has the controller of storage."""
     try:
-        return b"io" in (trees[UNIFIED] / "cgroup.controllers").read_bytes().split()
-    except (KeyError, OSError):
+        return b"io" in (unified / "cgroup.controllers").read_bytes().split()
+    except OSError:
         return False
 
 
