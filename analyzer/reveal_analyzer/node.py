@@ -33,6 +33,7 @@ from reveal_analyzer.live.discards import Discards
 from reveal_analyzer.live.job_starts import JobStarts
 from reveal_analyzer.live.score import OPTIONAL, LiveScore, Scored
 from reveal_analyzer.live.settings import live_settings
+from reveal_analyzer.live.writeback import Writeback
 from reveal_analyzer.paper.fit_budget import FitBudget
 from reveal_analyzer.paper.methods import PaperMethods, WindowSettings
 from reveal_analyzer.paper.mode import PaperMode
@@ -128,7 +129,7 @@ class NodeAnalyzer:
         self.ranks = RankRecorder(node, self._history)
         self._job_losses = JobLosses(rules, self._history.name)
         self._job_starts = JobStarts()
-        self._discards = Discards()
+        self._discards, self._writeback = Discards(), Writeback()
         self._findings = FindingTracker(
             node, rules, self._history, self._agreeing, selection, self._live
         )
@@ -275,7 +276,11 @@ class NodeAnalyzer:
         live.adopt_table(second)
         baseline = live.baseline()
         matches = self._match_signatures(second)
-        suppressed = self._job_starts.push(second) | self._discards.push(second)
+        suppressed = (
+            self._job_starts.push(second)
+            | self._discards.push(second)
+            | self._writeback.push(second)
+        )
         self._scored = scored = live.score(
             second,
             alarm=bool(matches.present)
