@@ -30,6 +30,7 @@ NODE, COMPROMISED = "node2", "node3"
 _REPORTED_S = 60.0
 _LARGE_PODS, _VALUES = 40, 900
 _RESTARTS_S = 120.0
+_VIEW_S = 10.0  # the longest time over which the live score looks
 _AGAIN_S = 0.3  # between two attacks
 _STREAM = names.samples_key(PROFILE, names.shard(NODE))
 _NODE_KEY = names.node_key(PROFILE, NODE)
@@ -86,14 +87,27 @@ def test_large_pods(pods: Pods, jobs: str) -> None:
     """A megabyte each, bound to a node, and waiting for an image that does not exist."""
     [collector] = pods.of(COLLECTOR, NODE)
     before = restarts(collector)
-    for number in range(_LARGE_PODS):
-        pods.watched.kube.create(_large_pod(f"large-{number}"), namespace=jobs)
-    pods.signal(collector)  # it lists all pods when it starts
-    wait_for(lambda: restarts(pods.of(COLLECTOR, NODE)[0]) > before, _RESTARTS_S, "it starts")
-    with throttled_run("large pods", pods.watched, jobs, NODE) as story:
-        story.start()
+    with _large_pods(pods.watched, jobs):
+        pods.signal(collector)  # it lists all pods when it starts
+        wait_for(lambda: restarts(pods.of(COLLECTOR, NODE)[0]) > before, _RESTARTS_S, "it starts")
+        with throttled_run("large pods", pods.watched, jobs, NODE) as story:
+            story.start()
     [collector] = pods.of(COLLECTOR, NODE)
     assert restarts(collector) == before + 1
+
+
+@contextmanager
+def _large_pods(watched: Release, namespace: str) -> Iterator[None]:
+    """Pods that are gone afterwards: their end is much work, which the next test must not see."""
+    for number in range(_LARGE_PODS):
+        watched.kube.create(_large_pod(f"large-{number}"), namespace=namespace)
+    try:
+        yield
+    finally:
+        pods = "pods", "--namespace", namespace, "--all"
+        watched.cluster.kubectl("delete", *pods, "--now", f"--timeout={_RESTARTS_S:.0f}s")
+        time.sleep(_VIEW_S)  # what this work was found to be is open now, or nothing
+        watched.calm()
 
 
 def _large_pod(name: str) -> Object:
