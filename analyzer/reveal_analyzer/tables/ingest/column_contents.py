@@ -17,8 +17,13 @@ _MOST_WORDS = 0.2  # of the values of a column that is read as numbers
 _BRACKETS = re.compile(r"[\[(]\s*([A-Za-zµ°%/]{1,8})\s*[\])]\s*(?:\{.*\})?\Z")
 
 
-_NO_VALUES = (float(2**64 - 1), float(2**63 - 1))  # of drivers that know no value
-_ENDLESS = "infinite values and 2^64 - 1"
+# of drivers that know no value: the largest of 64 and 32 bits, and those of DCGM (dcgm_fields.h)
+_NO_VALUES = np.array(
+    [2.0**64 - 1, 2.0**63 - 1, 2.0**32 - 1, *(2.0**47 + n for n in range(4)),
+     *(2.0**31 - 16 + n for n in range(4))]
+)  # fmt: skip
+_LEAST_OF_NONE = float(_NO_VALUES.min())
+_ENDLESS = "infinite values, 2^32 - 1, 2^64 - 1 and the like"
 
 
 class OmittedColumn(NamedTuple):
@@ -72,8 +77,10 @@ class ColumnContents:
                 self.first_texts[index] = str(next(iter(word), ""))
             self.words[index] += words
             self.units[index] = self.units[index] or unit
-        endless = np.isinf(values) | (values == _NO_VALUES[0]) | (values == _NO_VALUES[1])
+        endless = (values >= _LEAST_OF_NONE) | (values == -np.inf)
         if endless.any():
+            large = values[endless]
+            endless[endless] = np.isinf(large) | np.isin(large, _NO_VALUES)
             self.infinite |= endless.any(axis=0)
             values[endless] = np.nan
         self.known += (~np.isnan(values)).sum(axis=0)

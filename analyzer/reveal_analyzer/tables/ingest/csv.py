@@ -15,9 +15,10 @@ import numpy as np
 import pandas as pd
 
 from reveal_analyzer.arrays import Bools
+from reveal_analyzer.tables.ingest.field_kinds import MISSING
 from reveal_analyzer.tables.ingest.formats import BLANKS, TableFormat
 from reveal_analyzer.tables.ingest.head_lines import Head
-from reveal_analyzer.tables.ingest.layout import MISSING, layout_of, split_fields
+from reveal_analyzer.tables.ingest.layout import layout_of, split_fields
 from reveal_analyzer.tables.ingest.number_texts import NumberMarks, numbers_if_all
 from reveal_analyzer.tables.ingest.open import TableFileError, open_text, readable_errors
 from reveal_analyzer.tables.ingest.yearless_times import day_named

@@ -27,13 +27,16 @@ _SAME_TIME = 0.05  # of the rows have the time of another: several entities, or 
 _UNIQUE = 0.95  # of the rows are the only one of their entity at their time
 _FILLED = 0.6  # of all pairs of time and entity have a row
 _PERFECT = 0.95  # the same where neither times nor the name of the column suggest entities
+_SEVERAL = 1.5  # entities of a sample, mean, where they come and go
+_FEWEST_ROWS = 10  # of an entity, mean: so many show when it came and went
 _HOST = re.compile(
     r"[\W_]*(host|host[_ ]?name|node|node[_ ]?name|producer[_ ]?name|machine|server)\Z",
     re.IGNORECASE,
 )
 _DEVICE = re.compile(
     r"[\W_]*((gpu|cpu|core|socket|disk|device|dev|interface|iface|nic|port|component)?[-_. ]?"
-    r"(index|id|name|no|number|idx)|gpu|cpu|core|device|dev|disk|iface|interface|instance|series"
+    r"(index|id|name|no|number|idx)|(item|metric|series|sensor|tag)[_ ]?id"
+    r"|gpu|cpu|core|device|dev|disk|iface|interface|instance|series"
     r"|metric|entity|key|(local|global)?[_ ]?rank|worker|pid|pod|container|shard|replica"
     r"|socket|package|die|numa|sensor|probe|channel|target|service)\Z",
     re.IGNORECASE,
@@ -288,11 +291,28 @@ def _samples(
 def _filled(
     sample: Indices, of_row: Indices, count: int, rows: int
 ) -> Iterator[tuple[float, Indices]]:
-    """Yield the share of samples and entities with a row, if nearly all rows are the only ones."""
+    """Yield the share of samples and entities with a row, if nearly all rows are the only ones.
+
+    Entities such as processes and pods come and go: then each counts from its first to its last.
+    """
     distinct, dense = np.unique(sample, return_inverse=True)
     pairs = np.unique(dense.astype(np.int64) * count + of_row)
-    if len(pairs) >= _UNIQUE * rows:
-        yield len(pairs) / (len(distinct) * count), dense.astype(np.intp)
+    if len(pairs) < _UNIQUE * rows:
+        return
+    share = len(pairs) / (len(distinct) * count)
+    are_several = len(pairs) >= _SEVERAL * len(distinct)
+    if share < _FILLED and are_several and rows >= _FEWEST_ROWS * count:
+        share = len(pairs) / _samples_of_lives(dense, of_row, count)
+    yield share, dense.astype(np.intp)
+
+
+def _samples_of_lives(sample: Indices, of_row: Indices, count: int) -> int:
+    """Return the number of samples from the first to the last of each entity, all together."""
+    first = np.full(count, np.iinfo(np.int64).max)
+    last = np.full(count, -1)
+    np.minimum.at(first, of_row, sample)
+    np.maximum.at(last, of_row, sample)
+    return int((last - first + 1).sum())
 
 
 def _rounds(times: Ints, of_row: Indices, period: int) -> Indices | None:

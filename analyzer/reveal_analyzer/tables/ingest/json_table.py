@@ -18,7 +18,7 @@ import pandas as pd
 
 from reveal_analyzer.tables.ingest.column_names import unique_names
 from reveal_analyzer.tables.ingest.common_times import common_times
-from reveal_analyzer.tables.ingest.layout import MISSING
+from reveal_analyzer.tables.ingest.field_kinds import MISSING
 from reveal_analyzer.tables.ingest.number_texts import NumberMarks, numbers_if_all
 from reveal_analyzer.tables.ingest.open import TableFileError, open_text, readable_errors
 

@@ -15,43 +15,26 @@ from pathlib import Path
 from typing import NamedTuple
 
 from reveal_analyzer.tables.ingest.column_names import unique_names
+from reveal_analyzer.tables.ingest.field_kinds import (
+    MOST_FIELDS,
+    ColumnKinds,
+    is_missing,
+    kind_of_field,
+)
 from reveal_analyzer.tables.ingest.formats import BLANKS, TableFormat
 from reveal_analyzer.tables.ingest.head_lines import Head, HeadLine
 from reveal_analyzer.tables.ingest.open import TableFileError
 
-# in addition to those of pandas: "", NA, N/A, NaN, null, None ...
-MISSING = (
-    "-", "--", "?", r"\N", "(null)", "[N/A]", "[Not Supported]", "[Unknown Error]", "NaN%",
-    "<not counted>", "<not supported>", "#DIV/0!", "#N/A", "#VALUE!", "Infinity%",
-)  # fmt: skip
 _SEPARATORS = (",", ";", "\t", "|", BLANKS)
+_QUOTED_OR_BARE = re.compile(r'"[^"]*"|\S+')
 _HAS_BLANK = re.compile(r"\s")
 _NAMED_SEPARATOR = re.compile(r'"?sep=([,;|\t])"?\s*\Z', re.IGNORECASE)
 _RULE = re.compile(r"[-+=|\s]*\Z")  # a line of dashes below a header, and an empty one
-_PLAIN = re.compile(r"[-+]?\d+(?:\.\d+)?\Z")
-_NUMBER = re.compile(r"['\"]?[-+]?(?:\d[\d.,']*|\.\d+)(?:e[-+]?\d+)?\s?(?:%|[a-zµ°]{0,4})?\Z", re.I)
-_CLOCK = (
-    r"\d\d?:\d\d(?::\d\d(?:[.,]\d+)?)?\s?(?:[AP]M)?"
-    r"\s?(?:Z|[A-Z]{3,4}|[+-]\d\d:?\d\d(?:\s[A-Z]{2,5})?)?"
-)
-_TIME = re.compile(
-    r"(?:\d{4}([-/.]?)\d\d\1\d\d|\d\d?[./-]\d\d?[./-]\d{4})"
-    rf"(?:T\d{{4,6}}Z?|[T ]{_CLOCK})?\Z|{_CLOCK}\Z"
-    # with the name of the month, as in RFC 1123 and in logs of web servers
-    rf"|(?:[a-z]{{3}},?\s)?\d\d?[\s/-][a-z]{{3}}[\s/-]\d{{4}}(?:[\s:]{_CLOCK})?\Z",
-    re.IGNORECASE,
-)
-_NOTHING = frozenset(
-    word.casefold()
-    for word in (*MISSING, "", "na", "n/a", "nan", "-nan", "null", "none", "inf", "-inf", "+inf")
-)
 _UNIT = r"(?:\s?[A-Za-zµ°%/]{1,5})?\Z"
 _DECIMAL_COMMA = re.compile(rf"[-+]?(?:\d+|\d{{1,3}}(?:\.\d{{3}})+),\d+{_UNIT}")
 _DECIMAL_POINT = re.compile(rf"[-+]?\d*\.(?:\d{{1,2}}|\d{{4,}}){_UNIT}")
 _THOUSANDS_POINT = re.compile(rf"[-+]?\d{{1,3}}(?:\.\d{{3}})+(?:,\d+)?{_UNIT}")
-_MOST_FIELDS = 200_000  # that are looked at
 _MOST_ROWS = 200
-_MOST = 0.6  # of the values of a column are of its kind
 _MOST_ODD = 0.5  # of the numbers of a row are words
 _FULL, _FEWEST_ROWS = 0.2, 3  # of the rows have all fields
 
@@ -100,10 +83,11 @@ def layout_of(path: Path, head: Head, known: TableFormat | None = None) -> Layou
         [_Row(line, split_fields(line.text, separator)) for line in lines], separator
     )
     width = _width(rows, separator)
-    kinds = _Kinds.of([row.fields for row in rows if len(row.fields) == width])
+    kinds = ColumnKinds.of([row.fields for row in rows if len(row.fields) == width])
     first = _first_row(rows, kinds)
     while first and _is_missing(rows[first - 1], width):
         first -= 1  # a row, too
+    rows = _with_row_names(rows, first, width)
     header, names = _header(rows, first, width)
     if header < 0 and first < len(rows) and _counts_up(rows[first].fields):
         header, names, first = first, rows[first].fields, first + 1
@@ -189,7 +173,9 @@ def _below(rows: Sequence[_Row], header: int, first: int) -> int:
 def split_fields(line: str, separator: str) -> tuple[str, ...]:
     """Return the fields of a line without the blanks around them."""
     if separator == BLANKS:
-        return tuple(line.split())
+        if '"' not in line:
+            return tuple(line.split())
+        return tuple(field.strip('"') for field in _QUOTED_OR_BARE.findall(line))
     try:
         fields = next(csv.reader([line], delimiter=separator, skipinitialspace=True), [])
     except csv.Error:  # a field of more than 128 KiB, or a line end within
@@ -200,7 +186,7 @@ def split_fields(line: str, separator: str) -> tuple[str, ...]:
 def _separator(lines: Sequence[str]) -> str:
     """Return the separator by which most lines have the same number of fields, and numbers."""
     sample = [line for line in lines if not line.startswith("#")][-_MOST_ROWS:] or lines[:1]
-    budget = max(3, _MOST_FIELDS // (1 + max(len(line) for line in sample) // 4))
+    budget = max(3, MOST_FIELDS // (1 + max(len(line) for line in sample) // 4))
     best, chosen, joined = (0.0, 0), ",", True
     for separator in _SEPARATORS:
         rows = [split_fields(line, separator) for line in sample[-budget:]]
@@ -208,7 +194,7 @@ def _separator(lines: Sequence[str]) -> str:
         if width < 2:
             continue
         values = [field for row in rows if len(row) == width for field in row]
-        texts = [field for field in values if _kind(field) == "text"]
+        texts = [field for field in values if kind_of_field(field) == "text"]
         score = round((1 - len(texts) / len(values)) * count / len(rows), 1), width
         # blanks may stand in the fields of any other: they separate only what that leaves joined
         if score > best and not (separator == BLANKS and (best[0] >= score[0] or not joined)):
@@ -238,7 +224,7 @@ def _width(rows: Sequence[_Row], separator: str) -> int:
     return first if first in widths else max(widths)
 
 
-def _first_row(rows: Sequence[_Row], kinds: _Kinds) -> int:
+def _first_row(rows: Sequence[_Row], kinds: ColumnKinds) -> int:
     """Return the number of the first row with values; 1 if none has any."""
     below_names = False
     for number, row in enumerate(rows):
@@ -250,53 +236,6 @@ def _first_row(rows: Sequence[_Row], kinds: _Kinds) -> int:
             return number
         below_names = below_names or odd is None or odd >= _MOST_ODD
     return 1
-
-
-class _Kinds(NamedTuple):
-    """The kind of each column: number, time, text, or nothing that is known."""
-
-    kinds: tuple[str, ...]
-
-    @classmethod
-    def of(cls, rows: Sequence[tuple[str, ...]]) -> _Kinds:
-        if not rows:
-            return cls(())
-        count = max(3, min(_MOST_ROWS, _MOST_FIELDS // max(1, len(rows[0]))))
-        return cls(tuple(_kind_of_column(column) for column in zip(*rows[-count:], strict=True)))
-
-    def odd(self, fields: Sequence[str]) -> float | None:
-        """Return the share of words where numbers are usual; None for a line without values."""
-        found = [(kind, _kind(field)) for kind, field in zip(self.kinds, fields, strict=True)]
-        times = [of in ("time", "") for kind, of in found if kind == "time"]
-        numbers = [of == "number" for kind, of in found if kind == "number" and of]
-        if not all(times) or not (numbers or any(of for kind, of in found if kind == "time")):
-            return None
-        return 1 - sum(numbers) / len(numbers) if numbers else 0.0
-
-
-def _kind_of_column(column: Sequence[str]) -> str:
-    kinds = Counter(kind for field in column if (kind := _kind(field)))
-    if not kinds:
-        return ""
-    kind, count = kinds.most_common(1)[0]
-    return kind if count >= _MOST * sum(kinds.values()) else "text"
-
-
-def _kind(field: str) -> str:
-    if _PLAIN.match(field):  # most fields are, and a wide table has many
-        return "number"
-    if is_missing(field):
-        return ""
-    if _TIME.match(field) and not field.isdigit():
-        return "time"
-    return (
-        "number" if _NUMBER.match(field) or field in ("true", "false", "True", "False") else "text"
-    )
-
-
-def is_missing(field: str) -> bool:
-    """Return whether a field says that there is no value."""
-    return field.casefold() in _NOTHING
 
 
 def _is_missing(row: _Row, width: int) -> bool:
@@ -322,9 +261,36 @@ def _header(rows: Sequence[_Row], first: int, width: int) -> tuple[int, tuple[st
     # a comment may look like names, too
     later = next((n for n in range(start, first) if not rows[n].line.text.startswith("#")), start)
     names, start = names[later - start :], later
+    if (levels := _of_levels(names)) is not None:
+        return start, levels
     if len(names) > 1 and "" in names[0][1:] and "" not in names[1]:
         return start + 1, _grouped(names[0], names[1])
     return start, names[0]
+
+
+def _of_levels(lines: Sequence[tuple[str, ...]]) -> tuple[str, ...] | None:
+    """Return names of several levels, one a line, as pandas writes them; None for other lines.
+
+    The first line repeats names, which the lines below it tell apart.
+    """
+    top = lines[0][1:] if lines else ()
+    if len(lines) < 2 or "" in top or len(set(top)) == len(top):
+        return None
+    parts = [list(dict.fromkeys(filter(None, column))) for column in zip(*lines, strict=True)]
+    names = (*parts[0][-1:], *(":".join(each) for each in parts[1:]))
+    return names if len(names) == len(set(names)) == len(lines[0]) else None
+
+
+def _with_row_names(rows: list[_Row], first: int, width: int) -> list[_Row]:
+    """Return the rows with a name for the row numbers of R, which its header does not name."""
+    if not 0 < first < len(rows) - 1 or len(rows[first - 1].fields) != width - 1:
+        return rows
+    numbers = [row.fields[0] for row in rows[first : first + _MOST_ROWS] if row.fields]
+    begin = int(numbers[0]) if numbers[0].isdecimal() else -1
+    if begin < 0 or numbers != [str(begin + index) for index in range(len(numbers))]:
+        return rows
+    line, names = rows[first - 1]
+    return [*rows[: first - 1], _Row(line, ("row", *names)), *rows[first:]]
 
 
 def _begin(rows: Sequence[_Row], first: int, size: int) -> int:
@@ -344,8 +310,8 @@ def _names(row: _Row, width: int) -> tuple[str, ...] | None:
     if fields and fields[0].startswith("#"):
         bare = fields[0].lstrip("#").strip()
         fields = (bare, *fields[1:]) if bare or len(fields) == width else fields[1:]
-    if len(fields) == width and any(field.casefold() not in _NOTHING for field in fields):
-        return tuple(" ".join(field.split()) for field in fields)
+    if len(fields) == width and not all(map(is_missing, fields)):
+        return tuple(" ".join(field.split()).strip("'") for field in fields)
     return None
 
 
@@ -382,7 +348,7 @@ def _marks(separator: str, rows: Sequence[tuple[str, ...]]) -> tuple[str, str | 
     """Return the decimal mark and that of thousands, by all rows that were read."""
     if separator == "," or not rows:
         return ".", None
-    count = max(3, _MOST_FIELDS // max(1, len(rows[0])))
+    count = max(3, MOST_FIELDS // max(1, len(rows[0])))
     fields = [field for row in rows[:count] for field in row]
     if not any(map(_DECIMAL_COMMA.match, fields)) or any(map(_DECIMAL_POINT.match, fields)):
         return ".", None

@@ -29,7 +29,9 @@ def _units() -> dict[str, tuple[str, float]]:
         found |= {prefix + unit: (unit, factor) for prefix, factor in _SMALL.items()}
     for unit in ("W", "V", "J"):
         found |= {prefix + unit: (unit, factor) for prefix, factor in _DECIMAL.items() if prefix}
-    found |= {prefix: ("", _DECIMAL[prefix]) for prefix in "kMGT"}
+    found |= {prefix: ("", _DECIMAL[prefix]) for prefix in "kKMGT"}
+    # quantities of Kubernetes: 250m of a CPU, 512Mi of memory
+    found |= {"m": ("", 1e-3)} | {prefix: ("B", factor) for prefix, factor in _BINARY.items()}
     return found | {name: ("s", factor) for name, factor in _SECONDS.items()}
 
 
@@ -37,7 +39,7 @@ _UNITS = _units()
 # a character that is not UTF-8 is read as U+FFFD: the degree sign or the micro sign of Latin-1
 _UNITS |= {"\ufffdC": _UNITS["°C"], "\ufffds": _UNITS["µs"]}
 _WITH_UNIT = re.compile(
-    r"\s*(?P<number>[-+]?[\d.,]+(?:[eE][-+]?\d+)?)\s*(?P<unit>[A-Za-zµ°%/\ufffd]+)\s*\Z"
+    r"\s*(?P<number>[-+]?[\d.,]+(?:[eE][-+]?\d+)?)(?P<gap>\s*)(?P<unit>[A-Za-zµ°%/\ufffd]+)\s*\Z"
 )
 _THOUSANDS_COMMA = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?\Z")
 # an apostrophe as in Switzerland, or a narrow or other blank that does not break
@@ -45,6 +47,7 @@ _THOUSANDS_MARK = re.compile(r"(?<=\d)['\u2019\u00a0\u202f](?=\d{3}(?!\d))")
 _DURATION = re.compile(
     r"(?=\d)(?:(?P<h>\d+)h)?(?:(?P<m>\d+)m(?!s))?(?:(?P<s>\d+(?:\.\d+)?)s)?\Z"
 )  # of Go, as 1m2.5s
+_MINUTES = re.compile(r"\s*\d+m\s*\Z")
 _SWITCHES = tuple(
     {off: 0.0, on: 1.0}
     for off, on in (("no", "yes"), ("off", "on"), ("not active", "active"), ("disabled", "enabled"))
@@ -80,6 +83,9 @@ def numbers_of(values: pd.Series, marks: NumberMarks) -> ReadNumbers:
         numbers[rest] = switched
         return ReadNumbers(numbers, 0)
     read = {text: _with_unit(text, marks) for text in texts.unique().tolist()}
+    if any(map(_is_duration, read)):  # beside 1h5m, 45m are minutes
+        minutes = (text for text in read if _MINUTES.match(text))
+        read |= {text: (60 * float(text.strip()[:-1]), "s") for text in minutes}
     if not any(read.values()) and (unit := _unknown_unit(texts)):
         numbers[rest] = [_number(text.split()[0], marks) for text in texts.tolist()]
         return ReadNumbers(numbers, int(np.isnan(numbers[rest]).sum()), unit)
@@ -146,18 +152,24 @@ def _with_point(value: object, marks: NumberMarks) -> object:
     return value.replace(marks.decimal, ".")
 
 
+def _is_duration(text: str) -> bool:
+    """Return whether a text is a duration of several units, or of hours."""
+    parts = _DURATION.match(text.strip())
+    return bool(parts and (parts["h"] or (parts["m"] and parts["s"])))
+
+
 def _with_unit(text: str, marks: NumberMarks) -> tuple[float, str] | None:
     """Return the number and the base unit of a text such as ``1.2 GiB``; None if it is none."""
-    bare = _THOUSANDS_MARK.sub("", text.strip().lstrip("'").replace("\u2212", "-"))
+    bare = _THOUSANDS_MARK.sub("", text.strip().strip("'").replace("\u2212", "-"))
     parts = _DURATION.match(bare)
-    # 250m alone is a thousandth, as of a CPU in Kubernetes
-    if parts and (parts["h"] or (parts["m"] and parts["s"])):
+    if parts and _is_duration(bare):
         hours, minutes, seconds = (float(parts[name] or 0) for name in "hms")
         return hours * 3600 + minutes * 60 + seconds, "s"
     match = _WITH_UNIT.match(bare)
     written, unit, factor = bare, "", 1.0
     if match is not None:
-        if match["unit"] not in _UNITS:
+        # 300 K is a temperature
+        if match["unit"] not in _UNITS or (match["unit"] == "K" and match["gap"]):
             return None
         written, (unit, factor) = match["number"], _UNITS[match["unit"]]
     if marks.decimal != ".":

@@ -1,15 +1,17 @@
 """Detects the kind of a file from its first bytes, and opens text files as UTF-8.
 
-Files may be compressed with gzip or zstd, and written in UTF-16, with or without a mark of the
-order of bytes.
+Files may be compressed with gzip, zstd, bzip2 or xz, and written in UTF-16, with or without a mark
+of the order of bytes.
 """
 
 from __future__ import annotations
 
+import bz2
 import codecs
 import contextlib
 import gzip
 import io
+import lzma
 import re
 import zlib
 from collections.abc import Iterator
@@ -26,8 +28,25 @@ if TYPE_CHECKING:
 
 # RFC 1952, section 2.3.1; RFC 8878, section 3.1.1; Parquet: File Format
 _GZIP, _ZSTD, _PARQUET = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1"
+_BZIP2, _XZ = b"BZh", b"\xfd7zXZ\0"
+# other files of tables, by their first bytes
+_OTHERS = {
+    b"PK\x03\x04": "a ZIP archive or a spreadsheet: unpack it, or save its sheet as CSV",
+    b"\xd0\xcf\x11\xe0": "a file of an office program: save its sheet as CSV",
+    b"7z\xbc\xaf\x27\x1c": "a 7z archive: unpack it",
+    b"\x89HDF": "HDF5, which is not read: write CSV or Parquet, as `pandas.read_hdf` can",
+    b"SQLite format 3\0": "a database of SQLite: write CSV, as `sqlite3 -header -csv` does",
+    b"ARROW1": "an Arrow file, which is not read: write Parquet, as `pyarrow.parquet` does",
+    b"ORC": "ORC, which is not read: write Parquet or CSV",
+    b"Obj\x01": "Avro, which is not read: write Parquet or CSV",
+    b"\x93NUMPY": "an array of numpy: write CSV with the names of its columns",
+    b"%PDF": "PDF, which is no table: write CSV",
+    b"AAA,progname": "a file of nmon, whose sections have columns of their own: write each to a"
+    " table, with the times of its ZZZZ lines",
+}
 _UTF16 = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
 _MOST_ZEROS = 0.9  # of every second byte: those of Latin text in UTF-16
+_OPENERS = {_GZIP: gzip.open, _BZIP2: bz2.open, _XZ: lzma.open}
 _HEAD_BYTES = 4096
 _PIECE = 1 << 14  # compressed bytes read at once: their content is in memory
 _ZSTD_PIECE = 512  # likewise: a block of 128 KiB takes four bytes (RFC 8878, 3.1.1.2)
@@ -65,6 +84,8 @@ def kind_of(path: Path) -> FileKind:
         return FileKind.RECORDING
     if head.startswith(_PARQUET):
         return FileKind.PARQUET
+    if other := next((what for magic, what in _OTHERS.items() if head.startswith(magic)), ""):
+        raise TableFileError(f"{path} is {other}")
     encoding = _utf16(head)
     if encoding:
         head = head.decode(encoding, "replace").lstrip("\ufeff").encode()
@@ -77,7 +98,7 @@ def kind_of(path: Path) -> FileKind:
         )
     if _QUERY_LOG in head:
         raise TableFileError(f"{path} is what `nvidia-smi -q` writes, no table: {_WRITE_CSV}")
-    if b"\0" in head and not head.startswith((_GZIP, _ZSTD)):
+    if b"\0" in head and not head.startswith((_GZIP, _ZSTD, _BZIP2, _XZ)):
         raise TableFileError(
             f"{path} is neither a recording made by reveal nor a table (CSV or Parquet)"
         )
@@ -86,7 +107,7 @@ def kind_of(path: Path) -> FileKind:
 
 @contextlib.contextmanager
 def open_text(path: Path) -> Iterator[io.BufferedReader]:
-    """Open a text file as UTF-8, plain or compressed with gzip or zstd."""
+    """Open a text file as UTF-8, plain or compressed with gzip, zstd, bzip2 or xz."""
     with readable_errors(path), path.open("rb") as file, _unpacked(file) as content:
         encoding = _utf16(content.peek(_HEAD_BYTES)[:_HEAD_BYTES])
         yield io.BufferedReader(_Utf16Reader(content, encoding), _BUFFER) if encoding else content
@@ -94,11 +115,12 @@ def open_text(path: Path) -> Iterator[io.BufferedReader]:
 
 @contextlib.contextmanager
 def _unpacked(file: io.BufferedReader) -> Iterator[io.BufferedReader]:
-    head = file.peek(4)[:4]
-    if head.startswith(_GZIP):
-        with gzip.open(file) as unpacked:
+    head = file.peek(8)
+    opener = next((of for magic, of in _OPENERS.items() if head.startswith(magic)), None)
+    if opener is not None:
+        with opener(file) as unpacked:
             yield io.BufferedReader(_Bounded(cast(BinaryIO, unpacked), file), _BUFFER)
-    elif head == _ZSTD:
+    elif head.startswith(_ZSTD):
         yield io.BufferedReader(_Bounded(cast(BinaryIO, _ZstdReader(file)), file), _BUFFER)
     else:
         yield file
@@ -218,7 +240,7 @@ def readable_errors(path: Path) -> Iterator[None]:
     """Raise errors while a file is read as ``TableFileError`` with one sentence."""
     try:
         yield
-    except (gzip.BadGzipFile, zlib.error, zstandard.ZstdError, EOFError) as error:
+    except (gzip.BadGzipFile, zlib.error, zstandard.ZstdError, lzma.LZMAError, EOFError) as error:
         raise TableFileError(f"{path} is damaged or cut off: {error}") from None
     except OSError as error:
         raise TableFileError(f"cannot read {path}: {error.strerror or error}") from None

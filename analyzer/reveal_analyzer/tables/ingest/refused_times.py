@@ -15,8 +15,13 @@ from reveal_analyzer.tables.ingest.time_numbers import (
     LATEST_NS,
     floats_of,
 )
+from reveal_analyzer.tables.ingest.time_texts import UNREADABLE, times_of
 
-_EXCEL_STEP = 0.5  # days, at most: otherwise they may be seconds
+_DAY_STEP = 0.5  # days, at most: otherwise they may be seconds
+# days of the years 2000 to 2099 by other counts, which no flag reads
+_OTHER_DAYS = {(730_486, 767_011): "days as Matlab counts", (2_451_544, 2_488_070): "Julian days"}
+_MOST_NAMED = 0.9  # of the columns are called by a time
+_FEWEST_NAMED = 3
 _LIKE_TIME = r"\d:\d\d\b|\b\d{1,4}([-/.])\d{1,2}\1\d{2,4}\b"
 _LIKE_DATE = r"\d\d?\D+\d"
 _PARTS = ("year", "month", "day")
@@ -35,6 +40,7 @@ def refuse_unread(columns: Sequence[tuple[str, bool]], rows: pd.DataFrame) -> No
 
     ``columns`` are the names of all, and whether each is that of a time.
     """
+    refuse_times_as_names([name for name, _ in columns])
     if {name.strip().casefold() for name, _ in columns}.issuperset(_PARTS):
         raise TableFileError(
             "the times are in columns of their parts (year, month, day): write them to a column in"
@@ -57,15 +63,39 @@ def _like(is_time: bool) -> str:
     return f".*(?:{_LIKE_DATE if is_time else _LIKE_TIME})"
 
 
-def refuse_excel(name: str, values: pd.Series) -> None:
+def refuse_days(name: str, values: pd.Series) -> None:
     """Raise ``TableFileError`` for numbers of days, which look like seconds since a start."""
     days = floats_of(values)
-    least, most = EXCEL_DAYS
-    within = len(days) > 1 and bool(((days >= least) & (days < most)).all())
-    if within and (days % 1).any() and float(np.median(np.abs(np.diff(days)))) < _EXCEL_STEP:
+    if len(days) < 2 or not (days % 1).any() or _step(days) >= _DAY_STEP:
+        return
+    if _within(days, EXCEL_DAYS):
         raise TableFileError(
             f"column {name} looks like the days of a spreadsheet ({first_of(values)}): add"
             f" --excel-dates, or --time {name!r} if they are seconds"
+        )
+    if known := next((what for span, what in _OTHER_DAYS.items() if _within(days, span)), ""):
+        raise TableFileError(
+            f"column {name} looks like {known} ({first_of(values)}): write RFC 3339 or seconds"
+            f" since 1970, or add --time {name!r} if they are seconds"
+        )
+
+
+def _within(days: Floats, span: tuple[int, int]) -> bool:
+    return bool(((days >= span[0]) & (days < span[1])).all())
+
+
+def _step(days: Floats) -> float:
+    return float(np.median(np.abs(np.diff(days))))
+
+
+def refuse_times_as_names(names: Sequence[str]) -> None:
+    """Raise ``TableFileError`` where a table has a column for each time."""
+    others = pd.Series(list(names[1:]), dtype=object)
+    known = (times_of(others) != UNREADABLE).mean() if len(others) >= _FEWEST_NAMED else 0.0
+    if known >= _MOST_NAMED:
+        raise TableFileError(
+            f"the names of the columns are times, such as {names[1][:40]!r}: write a row for each"
+            " time, and a column for each metric"
         )
 
 

@@ -45,7 +45,7 @@ class RowTimes:
         lost = np.flatnonzero(~good)
         base = times[known[0]]
         between = np.interp(lost, known, (times[known] - base).astype(np.float64))
-        self.notes.append(f"{_rows(len(lost))} no readable time: it is taken from their neighbors'")
+        self.notes.append(f"{_rows(len(lost))} no readable time: the rows beside give it")
         filled = times.copy()
         filled[lost] = base + between.astype(np.int64)
         return filled

@@ -16,8 +16,9 @@ from pathlib import Path
 import pandas as pd
 
 from reveal_analyzer.tables.ingest.column_names import unique_names
+from reveal_analyzer.tables.ingest.field_kinds import is_missing
 from reveal_analyzer.tables.ingest.formats import BLANKS, Sections, TableFormat
-from reveal_analyzer.tables.ingest.layout import is_missing, split_fields
+from reveal_analyzer.tables.ingest.layout import split_fields
 from reveal_analyzer.tables.ingest.number_texts import NumberMarks, numbers_if_all
 from reveal_analyzer.tables.ingest.open import TableFileError, open_text, readable_errors
 from reveal_analyzer.tables.ingest.time_texts import DayOrder, day_of, seconds_of_clock

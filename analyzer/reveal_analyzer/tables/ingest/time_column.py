@@ -19,9 +19,18 @@ from reveal_analyzer.arrays import Floats, Ints
 from reveal_analyzer.tables.ingest.open import TableFileError
 from reveal_analyzer.tables.ingest.refused_times import (
     first_of,
-    refuse_excel,
+    refuse_days,
     refuse_units,
     refuse_unread,
+)
+from reveal_analyzer.tables.ingest.time_names import (
+    ELAPSED,
+    INDEX,
+    NAME,
+    NUMBERED,
+    OF_TRAINING,
+    SHORT,
+    unit_named,
 )
 from reveal_analyzer.tables.ingest.time_numbers import (
     DAY_DIGITS,
@@ -32,6 +41,10 @@ from reveal_analyzer.tables.ingest.time_numbers import (
     form_of_digits,
     is_epoch,
     numbered_times,
+    regular_epoch,
+    ticks_times,
+    ticks_to_1970,
+    unit_by_size,
 )
 from reveal_analyzer.tables.ingest.time_texts import (
     DATE,
@@ -46,34 +59,12 @@ from reveal_analyzer.tables.ingest.time_texts import (
 from reveal_analyzer.tables.ingest.yearless_times import are_yearless, order_of, with_years
 from reveal_contract.time_units import NS_PER_SECOND
 
-_UNITS = {
-    "ns": 1, "us": 1_000, "ms": 1_000_000, "s": NS_PER_SECOND, "min": 60 * NS_PER_SECOND,
-    "h": 3600 * NS_PER_SECOND,
-}  # fmt: skip
-_SIZES = ((1e17, 1), (1e14, 1_000), (1e11, 1_000_000), (1e8, NS_PER_SECOND))
 _EPOCH = 1e8  # 1973 in seconds: smaller numbers count from a start of their own
-_SHORT_UNITS = (
-    ("min", "min"), ("mic", "us"), ("u", "us"), ("m", "ms"), ("n", "ns"), ("s", "s"), ("h", "h"),
-)  # fmt: skip
-_NAME = re.compile(
-    r"[\W_]*(time|date|ts|t|epoch|datetime|date[_ ]?time|time[_ ]?stamp|unix[_ ]?time(stamp)?"
-    r"|elapsed|elapsed[_ ]?time|epoch[_ ]?time|duration|(?P<bare>seconds|minutes|hours)"
-    r"|wall[_ ]?time|relative[_ ]time(?:[_ ]\(\w+\))?"
-    r"|time[_ ]of[_ ]day)[\W_]*"
-    r"(?P<unit>s|sec|secs|seconds?|ms|msec|millis|milliseconds?|us|usec|micros|microseconds?"
-    r"|ns|nsec|nanos|nanoseconds?|min|mins|minutes?|h|hrs?|hours?|utc)?[\W_]*\Z",
-    re.IGNORECASE,
-)
-_INDEX = re.compile(r"(index|row|sample|step|no\.?|#|id|)\Z|Unnamed: 0\Z", re.IGNORECASE)
 _MOST_ROWS = 10_000  # by which the column is found
 _MOVES = 0.02  # of the rows of a clock have another time than the row above
 _FEWEST_STEPS = 20  # by which a clock shows that it is none
 _MOST_FALLS = 0.05  # of the steps of a clock that counts from a start of its own
-_OF_TRAINING = re.compile(r"\W*epoch\W*\Z", re.IGNORECASE)  # unless since 1970
-_NUMBERED = re.compile(r"c\d+\Z")  # of a table without a header
-_SHORT = re.compile(r"ts?\Z", re.IGNORECASE)  # a temperature may be called so, too
 _ZONE = re.compile(r":\d\d[\d:.,]*\s*(?:(Z)|([+-])(\d\d):?(\d\d)?)\s*\Z", re.IGNORECASE)
-_ELAPSED = re.compile(r"[\W_]*(elapsed|duration|relative)", re.IGNORECASE)
 _LISTED = 4
 
 
@@ -84,7 +75,8 @@ class TimeColumn:
     ``column`` is ``None`` if rows are only numbered.  ``unit_ns`` is the value of 1, 0 for texts.
     ``zone`` is that of the texts (``None`` for numbers since the epoch).  ``of_day`` is the column
     of times if ``column`` has dates only.  ``digits`` is the form of dates that are written as
-    numbers, such as 202305050850.  ``order`` is that of day and month where the year is last.
+    numbers, such as 202305050850.  ``ticks``: numbers count ticks of 100 ns from as many before
+    1970.  ``order`` is that of day and month where the year is last.
     ``of_clock``: texts such as 9:00:07 have no day; ``minutes_first``: two numbers in them are
     minutes and seconds.  ``excel``: numbers are days as spreadsheets count them.  ``since``: times
     have no year, and are after this day.
@@ -101,6 +93,7 @@ class TimeColumn:
     minutes_first: bool = False
     excel: bool = False
     since: date | None = None
+    ticks: int = 0
 
     @property
     def has_time_of_day(self) -> bool:
@@ -115,8 +108,8 @@ class TimeColumn:
         if self.column is None:
             raise ValueError("rows that are merely numbered hold no times")
         values = block[self.column]
-        if self.excel:
-            return excel_times(values)
+        if self.excel or self.ticks:
+            return ticks_times(values, self.ticks) if self.ticks else excel_times(values)
         if self.of_clock:
             return clock_times_of(values, minutes_first=self.minutes_first)
         if self.digits:
@@ -210,12 +203,14 @@ def find_time_column(
     clear = (clock for clock in found if clock.absolute and clock.order is not DayOrder.IN_DOUBT)
     clock = next(clear, None) or next((clock for clock in found if clock.absolute), None)
     clock = clock or next(iter(found), None)
+    if clock is None and not request.period_ns and (regular := regular_epoch(rows)):
+        return TimeColumn(*regular)
     if clock is None:
         if not request.period_ns:
-            refuse_unread([(name, bool(_NAME.match(name))) for name in names], rows)
+            refuse_unread([(name, bool(NAME.match(name))) for name in names], rows)
         return None
     if clock.column is not None and not clock.absolute and clock.unit_ns == NS_PER_SECOND:
-        refuse_excel(names[clock.column], rows[clock.column])
+        refuse_days(names[clock.column], rows[clock.column])
     return _with_time_of_day(_decided(clock, names, rows), names, rows, request)
 
 
@@ -243,7 +238,7 @@ def index_of(names: Sequence[str], requested: str) -> int:
 
 def _candidates(names: Sequence[str], rows: pd.DataFrame) -> list[int]:
     """Return columns with a name for a time, then columns of text, then the first column."""
-    named = [index for index, name in enumerate(names) if _NAME.match(name)]
+    named = [index for index, name in enumerate(names) if NAME.match(name)]
     texts = [
         index for index, kind in enumerate(rows.dtypes) if not pd.api.types.is_numeric_dtype(kind)
     ]
@@ -278,18 +273,18 @@ def _all_like(values: pd.Series, pattern: re.Pattern[str]) -> bool:
 
 def _trusted(name: str, index: int, clock: TimeColumn, values: pd.Series) -> bool:
     """Return whether a column with an uncertain name behaves like a clock."""
-    named = bool(_NAME.match(name))
+    named = bool(NAME.match(name))
     if named and clock.absolute:
         return True
     if not clock.unit_ns:
         return _moves(clock.read(values.to_frame(index)))
     times = numbered_times(values, clock.unit_ns)
-    if _OF_TRAINING.match(name):
+    if OF_TRAINING.match(name):
         return False
     if named:
         rising = bool((np.diff(times) > 0).all())
-        return rising if _SHORT.match(name) else _advances(times)
-    if _NUMBERED.match(name) and clock.absolute:
+        return rising if SHORT.match(name) else _advances(times)
+    if NUMBERED.match(name) and clock.absolute:
         return is_epoch(times)
     return index == 0 and _counts(name, clock, times)
 
@@ -299,7 +294,7 @@ def _counts(name: str, clock: TimeColumn, times: Ints) -> bool:
     if len(times) < 3 or (times == UNREADABLE).any():
         return False
     steps = np.diff(times)
-    if _INDEX.match(name):
+    if INDEX.match(name):
         return bool((steps == clock.unit_ns).all())
     return clock.absolute and bool((steps > 0).all()) and bool(steps.max() < 4 * np.median(steps))
 
@@ -351,7 +346,7 @@ def _of_texts(
     written = TimeColumn(index, zone=_zone(values), order=order)
     yield written if _mostly_known(written, values) else None
     clock = TimeColumn(
-        index, absolute=False, of_clock=True, minutes_first=bool(_ELAPSED.match(name))
+        index, absolute=False, of_clock=True, minutes_first=bool(ELAPSED.match(name))
     )
     yield clock if _mostly_known(clock, values) else None
 
@@ -362,32 +357,23 @@ def _mostly_known(clock: TimeColumn, values: pd.Series) -> bool:
 
 
 def _numbered(index: int, name: str, known: Floats, request: TimeRequest) -> TimeColumn:
-    match = _NAME.match(name)
+    match = NAME.match(name)
     if request.excel and EXCEL_DAYS[0] <= known[0] < EXCEL_DAYS[1]:
         return TimeColumn(index, zone=UTC, excel=True)
     if (form := form_of_digits(known)) and (match or len(form) > DAY_DIGITS):
         return TimeColumn(index, zone=UTC, digits=form)
-    unit = _UNITS.get(_short((match["unit"] or match["bare"] or "") if match else ""), 0)
-    size = abs(float(known[-1]))
+    if ticks := ticks_to_1970(known):
+        return TimeColumn(index, zone=UTC, ticks=ticks)
+    unit, size = unit_named(name), abs(float(known[-1]))
     if unit:
         return TimeColumn(index, unit, absolute=size * unit >= _EPOCH * NS_PER_SECOND)
-    if by_size := next((ns for least, ns in _SIZES if size >= least), 0):
+    if by_size := unit_by_size(size):
         if match:
             refuse_units(name, known, by_size)
         return TimeColumn(index, by_size)
     numbers_rows = bool((known == np.rint(known)).all())
     period_ns = request.period_ns if numbers_rows else 0
     return TimeColumn(index, period_ns or NS_PER_SECOND, absolute=False)
-
-
-def _short(unit: str) -> str:
-    """Return the short unit: ``milliseconds``, ``msec`` and ``ms`` are the same."""
-    word = unit.lower()
-    return (
-        ""
-        if word == "utc"
-        else next((short for begin, short in _SHORT_UNITS if word.startswith(begin)), "")
-    )
 
 
 def _zone(values: pd.Series) -> tzinfo:

@@ -14,7 +14,15 @@ _EXCEL_EPOCH = 25_569  # days from 1899-12-30 to 1970
 _DIGITS = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}  # of dates without marks
 DAY_DIGITS = len(_DIGITS[8])
 EARLIEST_NS, LATEST_NS = 631_152_000 * NS_PER_SECOND, 4_102_444_800 * NS_PER_SECOND  # 1990, 2100
+_SIZES = ((1e17, 1), (1e14, 1_000), (1e11, 1_000_000), (1e8, NS_PER_SECOND))
 _MOST_STEPS = 4  # of the median, until the next row of a clock
+# 100 ns from the year 1601 (Windows: FILETIME) and from the year 1 (.NET: DateTime.Ticks) to 1970
+_TICKS = (116_444_736_000_000_000, 621_355_968_000_000_000)
+_TICKS_A_SECOND, _NS_A_TICK = 10_000_000, 100
+_YEAR_2000 = 946_684_800  # seconds since 1970
+_REGULAR = 0.9  # of the steps of a clock that no name shows are the same
+_JITTER_S = 0.1  # and differ by less
+_FEWEST_MOMENTS = 10
 
 
 def numbered_times(values: pd.Series, unit_ns: int) -> Ints:
@@ -46,6 +54,56 @@ def excel_times(values: pd.Series) -> Ints:
         ms = np.rint((floats_of(values) - _EXCEL_EPOCH) * (NS_PER_DAY / 1_000_000))
         good = np.abs(ms) < FARTHEST / 1_000_000
     return np.where(good, np.where(good, ms, 0.0).astype(np.int64) * 1_000_000, UNREADABLE)
+
+
+def ticks_to_1970(known: Floats) -> int:
+    """Return the ticks before 1970 of numbers that count ticks since 1601 or 1; 0 for others."""
+    for ticks in _TICKS:
+        seconds = (known - ticks) / _TICKS_A_SECOND
+        if ((seconds >= _YEAR_2000) & (seconds < LATEST_NS // NS_PER_SECOND)).all():
+            return ticks
+    return 0
+
+
+def ticks_times(values: pd.Series, ticks: int) -> Ints:
+    """Return ns since 1970 for numbers that count from ``ticks`` before it."""
+    if pd.api.types.is_integer_dtype(values.dtype) and not values.hasnans:
+        since = values.to_numpy(np.int64) - ticks
+        good = np.abs(since) < FARTHEST // _NS_A_TICK
+        return np.where(good, np.where(good, since, 0) * _NS_A_TICK, UNREADABLE)
+    return numbered_times(pd.Series(floats_of(values) - ticks), _NS_A_TICK)
+
+
+def unit_by_size(size: float) -> int:
+    """Return the ns of the unit of a number since 1970 by its size; 0 if it is too small."""
+    return next((ns for least, ns in _SIZES if size >= least), 0)
+
+
+def regular_epoch(rows: pd.DataFrame) -> tuple[int, int] | None:
+    """Return a column with the regular moments of a clock, and its unit in ns; None without.
+
+    Its steps are the same but for some jitter, which those of a counter are not.
+    """
+    for index, kind in enumerate(rows.dtypes):
+        if pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind):
+            values = floats_of(rows[index])
+            unit_ns = unit_by_size(float(np.abs(values[-1]))) if len(values) else 0
+            if unit_ns and _is_regular(values, unit_ns):
+                return index, unit_ns
+    return None
+
+
+def _is_regular(values: Floats, unit_ns: int) -> bool:
+    moments = np.unique(values[np.isfinite(values)])
+    if len(moments) < _FEWEST_MOMENTS:
+        return False
+    seconds = moments * (unit_ns / NS_PER_SECOND)
+    if seconds[0] < _YEAR_2000 or seconds[-1] >= LATEST_NS / NS_PER_SECOND:
+        return False
+    steps = np.diff(seconds)
+    middle = float(np.median(steps))
+    near = np.abs(steps - middle) <= min(_JITTER_S, middle / 2)
+    return middle <= NS_PER_DAY / NS_PER_SECOND and bool(near.mean() >= _REGULAR)
 
 
 def form_of_digits(known: Floats) -> str:

@@ -20,8 +20,16 @@ UNREADABLE = np.iinfo(np.int64).min
 FARTHEST = 1 << 62  # ns, the year 2116: differences of times fit into 64 bits, too
 # a day: year first with any mark or none, or year last
 DATE = re.compile(r"\s*(?:\d{4}([-/.]?)\d\d\1\d\d|\d\d?([-/.])\d\d?\2\d{4})\s*\Z")
-TIME_OF_DAY = re.compile(r"\s*\d\d?:\d\d(:\d\d([.,]\d+)?)?(\s*[AP]M)?\s*\Z", re.IGNORECASE)
+TIME_OF_DAY = re.compile(
+    r"\s*(\d\d?:\d\d(:\d\d([.,]\d+)?)?(\s*[AP]M)?|(?:[01]\d|2[0-3])([-.])[0-5]\d\5[0-5]\d)\s*\Z",
+    re.IGNORECASE,
+)
 _SPELLINGS = (
+    # 2023-05-05_09-00-00, 2023/05/05-09:00:00, 2023-05-05 09.00.00, 20230505-090000
+    (
+        re.compile(r"^\s*(\d{4})([-/.]?)(\d\d)\2(\d\d)[ T_-](\d\d)([-:.]?)(\d\d)\6(\d\d)(?=\D|$)"),
+        r"\1-\3-\4T\5:\7:\8",
+    ),
     (re.compile(r"^\s*(\d{4})([/.])(\d\d)\2(\d\d)(?=\D|$)"), r"\1-\3-\4"),
     (re.compile(r"^\s*(\d{4})(\d\d)(\d\d)(?=[ T]|$)"), r"\1-\2-\3"),
     (re.compile(r"^\s*(\d\d)\.(\d\d)\.(\d{4})(?=\D|$)"), r"\3-\2-\1"),
@@ -47,7 +55,7 @@ _ISO = "ISO8601"  # of pandas
 _FORMS = (
     "%a, %d %b %Y %H:%M:%S%z", "%d/%b/%Y:%H:%M:%S%z", "%d %b %Y %H:%M:%S", "%d-%b-%Y %H:%M:%S",
     "%a %b %d %H:%M:%S %Y", "%d %b %Y %H:%M:%S.%f", "%d %b %Y %I:%M:%S %p",
-    "%d %b %YT%H:%M:%S",
+    "%d %b %YT%H:%M:%S", "%Y-%jT%H:%M:%S",
 )  # fmt: skip
 _YEAR_LAST = re.compile(r"^\s*(\d\d?)([/-])(\d\d?)\2(\d{4})(?=\D|$)")
 _CLOCK = (
@@ -115,6 +123,7 @@ def spelled_as_iso(text: str) -> str:
     """Return a time in the spelling of ISO 8601, if it has one of the known others."""
     if seconds := _SECONDS.match(text):
         return datetime.fromtimestamp(int(seconds[1]), UTC).isoformat()
+    text = text.strip().strip("'")
     for pattern, replacement in _SPELLINGS:
         text = pattern.sub(replacement, text)
     return _TWELVE_HOURS.sub(_in_24_hours, text)

@@ -242,3 +242,35 @@ def test_times_repeat_if_more_than_by_chance_do(repeated: int, expected: bool) -
     times = np.arange(200)
     times[1 : 2 * repeated : 2] = times[: 2 * repeated : 2]
     assert repeats_times(times[::-1]) is expected
+
+
+def test_processes_come_and_go(tmp_path: Path) -> None:
+    """Of four processes a second each lives for a quarter of the time."""
+    rows = [
+        f"2023-05-05 09:{s // 60:02d}:{s % 60:02d},{1000 + n + s // 30 * 10},{s % 7 + n}"
+        for s in range(120)
+        for n in range(4)
+    ]
+    data = table(tmp_path, "time,pid,cpu", rows)
+    (node,) = data.nodes
+    assert data.understanding.entities == ("pid",)
+    assert len(node.table) == 120
+    values = dict(zip(node.table.names, node.table.values.T, strict=True))
+    assert values["1012"][30:60].tolist() == [s % 7 + 2 for s in range(30, 60)]
+    assert np.isnan(values["1012"][:30]).all()
+
+
+def test_series_that_numbers_name_become_columns(tmp_path: Path) -> None:
+    """The history of Zabbix: one item after the other, its clock in the second column."""
+    rows = [f"{item},{EPOCH + s},{s % item}" for item in (101, 102) for s in range(SAMPLES)]
+    data = table(tmp_path, "itemid,clock,value", rows)
+    assert data.understanding.time == "clock"
+    assert data.nodes[0].table.names == ("101", "102")
+    assert len(data.times_ns) == SAMPLES
+
+
+def test_a_process_that_is_started_again_is_still_one_series(tmp_path: Path) -> None:
+    rows = [f"{EPOCH + s},{1000 + s // 30},{s % 7}.5" for s in range(120)]
+    data = table(tmp_path, "time,pid,load", rows)
+    assert data.understanding.entities == ()
+    assert len(data.nodes[0].table) == 120

@@ -50,6 +50,33 @@ def test_a_line_of_groups_completes_the_names(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
+def test_levels_of_names_are_joined_as_pandas_writes_them(tmp_path: Path) -> None:
+    layout = found(tmp_path, f",power,power\ngpu,0,1\ntime,,\n{ROWS}")
+    assert layout.names == ("time", "power:0", "power:1")
+    assert found(tmp_path, f"time,rx,rx\ns,B,B\n{ROWS}").names == ("time", "rx", "rx#2")
+
+
+@pytest.mark.parametrize("separator", [",", " "])
+def test_row_numbers_that_the_header_does_not_name_are_a_column(
+    tmp_path: Path, separator: str
+) -> None:
+    """R writes them (``write.table``), in quotes."""
+    rows = [f'"{n}","2023-05-05 09:00:0{n}",51.{n},0.9' for n in range(1, 6)]
+    text = "\n".join(['"time","user","wait"', *rows, ""]).replace(",", separator)
+    layout = found(tmp_path, text)
+    assert layout.names == ("row", *NAMES)
+
+
+def test_apostrophes_around_all_fields_are_quotes(tmp_path: Path) -> None:
+    rows = "".join(f"'2023-05-05 09:00:0{n}','51.{n}'\n" for n in range(5))
+    assert found(tmp_path, f"'time','user'\n{rows}").names == ("time", "user")
+
+
+def test_times_with_points_do_not_make_blanks_the_separator(tmp_path: Path) -> None:
+    layout = found(tmp_path, f"time,user,wait\n{ROWS.replace(':', '.')}")
+    assert (layout.separator, layout.names) == (",", NAMES)
+
+
 def test_a_quoted_name_may_have_several_lines(tmp_path: Path) -> None:
     layout = found(tmp_path, 'time,"cpu busy\n(percent)",wait\n1,2,3\n2,3,4\n')
     assert layout.names == ("time", "cpu busy (percent)", "wait")

@@ -33,6 +33,11 @@ from reveal_analyzer.tables.ingest.number_texts import NumberMarks, numbers_of
         ("21.2 Gb/s", 2.12e10, "bit/s"),
         ("50.4k", 50400.0, ""),
         ("51 IOPS", 51.0, "IOPS"),
+        ("250m", 0.25, ""),  # of a CPU, as Kubernetes writes it
+        ("512Mi", 512 * 2.0**20, "B"),
+        ("3999917K", 3999917e3, ""),  # as Slurm writes kilobytes
+        ("300 K", 300.0, "K"),
+        ("'50.97'", 50.97, ""),
     ],
 )
 def test_units_become_base_units(text: str, number: float, unit: str) -> None:
@@ -41,11 +46,9 @@ def test_units_become_base_units(text: str, number: float, unit: str) -> None:
     assert np.isnan(numbers[1])
 
 
-def test_a_bare_m_is_not_a_minute() -> None:
-    """In Kubernetes it is a thousandth, as of a CPU; elsewhere a metre."""
-    read = numbers_of(pd.Series(["250m", "1500m"]), NumberMarks())
-    assert read.unit != "s"
-    assert not (read.numbers == 250 * 60).any()
+def test_a_bare_m_is_a_minute_beside_other_durations() -> None:
+    read = numbers_of(pd.Series(["45m", "1h5m"]), NumberMarks())
+    assert (read.numbers.tolist(), read.unit) == ([45 * 60.0, 65 * 60.0], "s")
 
 
 def test_prefixes_may_differ_and_units_may_not() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import lzma
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,11 +16,12 @@ from reveal_analyzer.tables.ingest.open import FileKind, TableFileError, kind_of
 from reveal_analyzer.tables.ingest.reader import read
 from support.table_files import Write, lone
 
+PACKERS = [gzip.compress, zstandard.ZstdCompressor().compress, bz2.compress, lzma.compress]
 TEXT = "time,µs busy\n" + "".join(f"2026-11-21 10:{n:02d}:00,{n}.5\n" for n in range(60))
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
-@pytest.mark.parametrize("pack", [bytes, gzip.compress, zstandard.ZstdCompressor().compress])
+@pytest.mark.parametrize("pack", [bytes, *PACKERS])
 def test_utf16_is_read_with_and_without_a_mark(write: Write, encoding: str, pack: object) -> None:
     assert callable(pack)
     path = write(pack(TEXT.encode(encoding)))
@@ -60,7 +63,31 @@ def test_other_bytes_with_zeros_are_no_text(write: Write) -> None:
         kind_of(write(b"\x7fELF\x02\x01\x01" + bytes(400)))
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, zstandard.ZstdCompressor().compress])
+@pytest.mark.parametrize("pack", PACKERS)
+def test_a_file_that_is_cut_off_is_refused(write: Write, pack: Callable[[bytes], bytes]) -> None:
+    path = write(pack(TEXT.encode() * 50)[:-20])
+    with pytest.raises(TableFileError, match="damaged or cut off"):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"PK\x03\x04" + bytes(60), "a ZIP archive or a spreadsheet: .* as CSV"),
+        (b"\x89HDF\r\n\x1a\n" + bytes(60), "is HDF5, which is not read: write CSV"),
+        (b"SQLite format 3\0" + bytes(60), "a database of SQLite: write CSV"),
+        (b"ARROW1\0\0" + bytes(60), "an Arrow file, which is not read: write Parquet"),
+        (b"AAA,progname,nmon\nAAA,host,n1\n", "a file of nmon, .*: write each to a table"),
+    ],
+)
+def test_other_files_of_tables_are_refused_with_what_to_write(
+    write: Write, content: bytes, message: str
+) -> None:
+    with pytest.raises(TableFileError, match=message):
+        kind_of(write(content))
+
+
+@pytest.mark.parametrize("pack", PACKERS)
 def test_a_file_that_would_fill_a_memory_is_refused(
     write: Write, pack: Callable[[bytes], bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -157,7 +157,7 @@ def test_units_are_read_with_a_note(write: Write) -> None:
 def test_infinite_values_count_as_missing(write: Write) -> None:
     data = read(write("time,a,b\n1,inf,1\n2,-inf,2\n3,5,3\n"))
     np.testing.assert_array_equal(lone(data).values[:, 0], [math.nan, math.nan, 5.0])
-    assert data.notes == ("infinite values and 2^64 - 1 count as missing: a",)
+    assert data.notes == ("infinite values, 2^32 - 1, 2^64 - 1 and the like count as missing: a",)
 
 
 def test_unordered_and_duplicate_rows_keep_their_order_in_the_output(write: Write) -> None:
@@ -370,8 +370,9 @@ def test_a_last_row_without_values_replaces_none(write: Write) -> None:
     assert table.values[:, 0].tolist() == [n % 7 for n in range(30)]
 
 
-def test_the_largest_number_of_64_bits_is_missing(write: Write) -> None:
-    rows = "".join(f"{n},{2**64 - 1 if n == 3 else n % 7},1\n" for n in range(30))
+@pytest.mark.parametrize("number", [2**64 - 1, 2**32 - 1, 2**31 - 16, 2**47 + 2])
+def test_what_drivers_write_for_unknown_is_missing(write: Write, number: int) -> None:
+    rows = "".join(f"{n},{number if n == 3 else n % 7},1\n" for n in range(30))
     data = read(write(f"time,err,cpu\n{rows}"))
     assert np.isnan(lone(data).values[3, 0])
     assert any("2^64 - 1" in note for note in data.notes)

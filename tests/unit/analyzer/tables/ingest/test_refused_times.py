@@ -55,7 +55,29 @@ def test_times_of_two_units_are_refused(write: Write) -> None:
 
 
 def test_an_unknown_epoch_is_refused(write: Write) -> None:
-    """Windows counts 100 ns since 1601: read as ns since 1970 it would be 1974."""
-    times = [str(134_397_288_000_000_000 + 10_000_000 * n) for n in range(40)]
+    """Read as ms since 1970 it would be the year 2128."""
+    times = [str(5_000_000_000_000 + 1_000 * n) for n in range(40)]
     with pytest.raises(TableFileError, match="numbers of unknown meaning as times"):
         read(write(rows("time,cpu", times)))
+
+
+@pytest.mark.parametrize(
+    ("begin", "what"),
+    [
+        (45_051.375, "days of a spreadsheet.*--excel-dates"),
+        (738_281.375, "days as Matlab counts.*RFC 3339"),
+        (2_460_069.875, "Julian days.*RFC 3339"),
+    ],
+)
+def test_days_that_look_like_seconds_are_refused(write: Write, begin: float, what: str) -> None:
+    times = [f"{begin + n / 86_400:.8f}" for n in range(40)]
+    with pytest.raises(TableFileError, match=what):
+        read(write(rows("time,cpu", times)))
+    assert len(read(write(rows("time,cpu", times)), ReadOptions(time="time")).times_ns) == 40
+
+
+def test_a_table_with_a_column_for_each_time_is_refused(write: Write) -> None:
+    times = ",".join(f"2026-11-21 10:00:{n:02d}" for n in range(40))
+    values = ",".join(f"{n % 7}.5" for n in range(40))
+    with pytest.raises(TableFileError, match=r"names of the columns are times.*a row for each"):
+        read(write(f"metric,{times}\ncpu,{values}\nmem,{values}\n"))
