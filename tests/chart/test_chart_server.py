@@ -10,7 +10,7 @@ import pytest
 
 from cluster.plane import ControlPlane
 from reveal_contract.kube.names import API_VERSION, PROFILE_KIND
-from support.api_server import Kube, unique
+from support.api_server import ApiError, Kube, unique, wait_for
 from support.helm_chart import CHART, ROOT, VALUES, Helm, HelmError, pods, program
 
 DEFINITIONS = sorted((ROOT / "crds").glob("*.yaml"))
@@ -57,6 +57,66 @@ def test_pods_fit_pod_security_restricted(kube: Kube, helm: Helm, restricted: st
         kube.apply(pod, dry_run=True)
         observed += 1
     assert observed == 3  # operator, evaluation Redis, helm test
+
+
+NAMED: dict[str, dict[str, Any]] = {
+    "images": {"collector": {"image": "registry.example.com/reveal-fork:1"}},
+    "hostPaths": {"collector": {"extraHostPaths": [{"path": "/opt/lustrefs"}]}},
+    "secrets": {"redis": {
+        "url": "rediss://redis.example.com:6380", "credentialsSecretRef": {"name": "regcred"},
+    }},
+    "addresses": {"redis": {"url": "redis://attacker.example.com:6379"}},
+}  # fmt: skip
+PERMITTED = {
+    "collector": {
+        "image": "registry.example.com/reveal:1",
+        "extraHostPaths": [{"path": "/opt/lustre/lib"}],
+    },
+    "redis": {
+        "url": "rediss://redis.example.com:6380/1",
+        "credentialsSecretRef": {"name": "our-redis"},
+    },
+}
+
+
+def profile(name: str, spec: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "apiVersion": API_VERSION, "kind": PROFILE_KIND, "metadata": {"name": name}, "spec": spec,
+    }  # fmt: skip
+
+
+@pytest.fixture
+def limited(kube: Kube, helm: Helm, namespace: str) -> Iterator[None]:
+    """The policy of the limits of profiles, in effect."""
+    kube.install(*DEFINITIONS)
+    values = CHART / "ci" / "profile-limits-values.yaml"
+    objects = helm.render("--values", values, namespace=namespace)
+    policies = [each for each in objects if each["kind"].startswith("ValidatingAdmissionPolicy")]
+    kube.apply(policies)
+    try:
+        wait_for(lambda: refusal(kube, profile("seen", NAMED["images"])), 60, "it is in effect")
+        yield
+    finally:
+        for each in policies:
+            kube.delete(each)
+
+
+def refusal(kube: Kube, manifest: dict[str, Any]) -> str:
+    """Return why the API server refuses an object; "" if it takes it."""
+    try:
+        kube.apply(manifest, dry_run=True)
+    except ApiError as error:
+        return error.message
+    return ""
+
+
+def test_profiles_over_their_limits_are_refused_at_admission(kube: Kube, limited: None) -> None:
+    for kind, spec in NAMED.items():
+        why = refusal(kube, profile("limited", spec))
+        assert "is not permitted in profiles: name another" in why, kind
+        assert f"profileLimits.{kind} of the chart" in why
+    assert refusal(kube, profile("limited", PERMITTED)) == ""
+    assert refusal(kube, profile("limited", {})) == ""
 
 
 def notes(live: Helm, namespace: str, *flags: str) -> str:

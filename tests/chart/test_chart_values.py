@@ -171,6 +171,26 @@ def test_limits_of_profiles_are_flags_of_the_operator(helm: Helm) -> None:
     assert not [each for each in without["containers"][0]["args"] if "permit" in each]
 
 
+@pytest.mark.parametrize(
+    ("kubernetes", "flags", "expected"),
+    [
+        ("1.34.0", ("--set", "profileLimits.enabled=true"), True),
+        ("1.29.0", ("--set", "profileLimits.enabled=true"), False),
+        ("1.34.0", (), False),
+        (
+            "1.34.0",
+            ("--set", "profileLimits.enabled=true,profileLimits.admissionPolicy=false"),
+            False,
+        ),
+    ],
+)
+def test_limits_of_profiles_hold_at_admission_where_the_api_server_can(
+    helm: Helm, kubernetes: str, flags: tuple[str, ...], expected: bool
+) -> None:
+    kinds = {each["kind"] for each in helm.render(*flags, kubernetes=kubernetes)}
+    assert ("ValidatingAdmissionPolicy" in kinds) is expected
+
+
 def test_analyzers_reach_the_ports_of_receivers(helm: Helm) -> None:
     flags = ("--set", "networkPolicy.enabled=true", "--set", "networkPolicy.otlpPorts={4318}")
     policy = find_object(helm.render(*flags), "NetworkPolicy", "reveal-analyzer")
