@@ -194,6 +194,7 @@ class _TableBuilder:
         self._notes = [*self._source.notes, *self._notes, *columns.notes]
         if entities is None:
             self._check_rows_alike(times)
+            valued = placed.without_repeated(times, valued, self._buffer)
             rising, chosen, rows = placed.ordered(times, good, valued)
             nodes = self._by_name(rising, chosen, columns.kept)
         else:

@@ -9,7 +9,9 @@ import numpy as np
 
 from reveal_analyzer.arrays import Bools, Indices, Ints
 from reveal_analyzer.tables.ingest.entities import repeats_times
+from reveal_analyzer.tables.ingest.mmap_buffer import RowBuffer
 from reveal_analyzer.tables.ingest.open import TableFileError
+from reveal_analyzer.tables.ingest.repeated_rows import repeated_rows
 from reveal_contract.time_units import NS_PER_SECOND
 
 _HOUR_NS = 3600 * NS_PER_SECOND
@@ -63,13 +65,25 @@ class RowTimes:
         self.notes.append(f"the clock was set back by an hour in row {row + 1}: both hours count")
         return np.concatenate([times[:row] - _HOUR_NS, times[row:]])
 
+    def without_repeated(self, times: Ints, valued: Bools, buffer: RowBuffer) -> Bools:
+        """Return which rows count: those that repeat one of before the clock fell do not."""
+        if not repeats_times(times) or (np.diff(times) >= 0).all():
+            return valued
+        repeated = repeated_rows(times, buffer)
+        if repeated.any():
+            count = int(repeated.sum())
+            self.notes.append(
+                f"{count} row{' repeats' if count == 1 else 's repeat'} another: each counts once"
+            )
+        return valued & ~repeated
+
     def ordered(self, times: Ints, good: Bools, valued: Bools) -> tuple[Ints, Indices, Indices]:
         """Return rising times, the input row of each, and the position of each input row.
 
         Of several rows with one time the last counts, but none whose own time is not ``good``, nor
         a cut row without a value.
         """
-        if repeats_times(times):
+        if repeats_times(times[valued]):
             times = self._spread(times)
         order = np.lexsort((good & valued, times))
         if (np.diff(times) < 0).any():
@@ -82,9 +96,9 @@ class RowTimes:
             self._check_loss(
                 min(lost, int((~new).sum())), len(times), "the time of another", _EXACT
             )
-            self.notes.append(
-                f"{_rows(int((~new).sum()))} the time of another: the last of each time counts"
-            )
+            if lost:
+                what = "the time of another: the last of each time counts"
+                self.notes.append(f"{_rows(lost)} {what}")
         positions = np.empty(len(times), np.intp)
         positions[order] = np.cumsum(new) - 1
         return rising[last], order[last], positions

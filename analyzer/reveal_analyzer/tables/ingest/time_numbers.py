@@ -19,10 +19,10 @@ _MOST_STEPS = 4  # of the median, until the next row of a clock
 # 100 ns from the year 1601 (Windows: FILETIME) and from the year 1 (.NET: DateTime.Ticks) to 1970
 _TICKS = (116_444_736_000_000_000, 621_355_968_000_000_000)
 _TICKS_A_SECOND, _NS_A_TICK = 10_000_000, 100
-_YEAR_2000 = 946_684_800  # seconds since 1970
+_YEAR_2000, _YEAR_2100 = 946_684_800, LATEST_NS // NS_PER_SECOND  # seconds since 1970
 _REGULAR = 0.9  # of the steps of a clock that no name shows are the same
 _JITTER_S = 0.1  # and differ by less
-_FEWEST_MOMENTS = 10
+_FEWEST_STEPS = 10
 
 
 def numbered_times(values: pd.Series, unit_ns: int) -> Ints:
@@ -60,7 +60,7 @@ def ticks_to_1970(known: Floats) -> int:
     """Return the ticks before 1970 of numbers that count ticks since 1601 or 1; 0 for others."""
     for ticks in _TICKS:
         seconds = (known - ticks) / _TICKS_A_SECOND
-        if ((seconds >= _YEAR_2000) & (seconds < LATEST_NS // NS_PER_SECOND)).all():
+        if ((seconds >= _YEAR_2000) & (seconds < _YEAR_2100)).all():
             return ticks
     return 0
 
@@ -94,13 +94,12 @@ def regular_epoch(rows: pd.DataFrame) -> tuple[int, int] | None:
 
 
 def _is_regular(values: Floats, unit_ns: int) -> bool:
-    moments = np.unique(values[np.isfinite(values)])
-    if len(moments) < _FEWEST_MOMENTS:
+    seconds = values[np.isfinite(values)] * (unit_ns / NS_PER_SECOND)
+    if not len(seconds) or seconds.min() < _YEAR_2000 or seconds.max() >= _YEAR_2100:
         return False
-    seconds = moments * (unit_ns / NS_PER_SECOND)
-    if seconds[0] < _YEAR_2000 or seconds[-1] >= LATEST_NS / NS_PER_SECOND:
+    steps = np.diff(np.unique(seconds))
+    if len(steps) < _FEWEST_STEPS:
         return False
-    steps = np.diff(seconds)
     middle = float(np.median(steps))
     near = np.abs(steps - middle) <= min(_JITTER_S, middle / 2)
     return middle <= NS_PER_DAY / NS_PER_SECOND and bool(near.mean() >= _REGULAR)
