@@ -21,12 +21,10 @@ import multiprocessing
 import os
 import signal
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -35,6 +33,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 import redis
 
+from analyzer_process import AnalyzerProcess
 from benchmark_report import Row, report
 from churnbench import simulated_clock
 from reveal_analyzer.stream.redis_connection import connect
@@ -161,22 +160,6 @@ class Fleet:
         self._begun += 1
 
 
-@contextmanager
-def analyzing(url: str, folder: Path) -> Iterator[int]:
-    """Run an analyzer; its process id."""
-    command = [
-        sys.executable, "-m", "reveal_analyzer", "--redis", url,
-        "--jsonl", str(folder / "findings.jsonl"), "--drain-seconds", "300",
-    ]  # fmt: skip
-    with (folder / "analyzer.log").open("wb") as log:
-        process = subprocess.Popen(command, stderr=log)
-        try:
-            yield process.pid
-        finally:
-            process.terminate()
-            process.wait()
-
-
 def sample(client: redis.Redis, analyzer: int) -> Row:
     """Memory in MiB, and keys."""
     resident = int(Path(f"/proc/{analyzer}/statm").read_text().split()[1]) * PAGE
@@ -218,12 +201,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         return simulated_clock.run(asked.speed, Path(__file__), given)
     seconds = asked.hours * HOUR_S
     with launcher() as launch, tempfile.TemporaryDirectory() as name:
-        url, folder = f"unix://{launch().socket}", Path(name)
+        url, file = f"unix://{launch().socket}", Path(name) / "findings.jsonl"
         client = connect(url)
         fleet = Fleet(url, asked.nodes, asked.alive, seconds, asked.pods)
-        with analyzing(url, folder) as analyzer:
-            samples = watched(fleet, client, analyzer)
-        findings = [json.loads(row) for row in (folder / "findings.jsonl").open(encoding="utf-8")]
+        analyzer = AnalyzerProcess(url, file, "--drain-seconds", "300")
+        try:
+            samples = watched(fleet, client, analyzer.pid)
+        finally:
+            analyzer.end(None)  # seconds of the simulated clock are short
+        findings = [json.loads(row) for row in file.open(encoding="utf-8")]
     opened = {row["id"] for row in findings}
     report("churn", hourly(samples), nodes=fleet.begun, findings=len(opened))
     print(f"{fleet.begun} nodes, {len(opened)} findings")

@@ -14,20 +14,19 @@ the report.
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import signal
-import subprocess
 import sys
 import tempfile
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
+from analyzer_process import AnalyzerProcess
 from benchmark_report import Row, report
 from failoverbench.findings import Findings, compared
 from failoverbench.fleet import CYCLE_S, WARMUP_S, Fleet
@@ -114,27 +113,14 @@ class ClusterOutages(Outages):
         return primary, replica
 
 
-@contextmanager
-def analyzing(url: str, path: Path) -> Iterator[None]:
-    path.touch()
-    settings = path.with_suffix(".settings.json")
-    settings.write_text(json.dumps({"warmupSeconds": WARMUP_S}))
-    command = [sys.executable, "-m", "reveal_analyzer", "--redis", url, "--jsonl", str(path)]
-    with path.with_suffix(".log").open("wb") as log:
-        process = subprocess.Popen([*command, "--settings", str(settings)], stderr=log)
-        try:
-            yield
-        finally:
-            process.terminate()
-            process.wait(30)
-
-
 def run(asked: argparse.Namespace, kind: str, folder: Path) -> Row:
     outages = asked.outages
     with ExitStack() as stack:
         taken, url = _servers(stack, kind, asked.cluster)
-        found = Findings(folder / "findings.jsonl")
-        stack.enter_context(analyzing(url, folder / "findings.jsonl"))
+        settings = {"warmupSeconds": WARMUP_S}
+        analyzer = AnalyzerProcess(url, folder / "findings.jsonl", settings=settings)
+        stack.callback(analyzer.end)
+        found = Findings(analyzer.file)
         fleet = Fleet(url, asked.nodes)
         stack.enter_context(fleet.sending())
         found.follow(2 * WARMUP_S + CYCLE_S)

@@ -22,24 +22,22 @@ import tempfile
 import time
 from collections import Counter
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
+from analyzer_process import MeasuredAnalyzer, totals
 from benchmark_report import Row, report
 from failoverbench import senders
 from failoverbench.findings import Findings, compared
 from failoverbench.fleet import CYCLE_S, WARMUP_S, Fault
-from support.component_processes import answer, free_port
-from support.polling import wait_until
 from support.redis_server import launcher
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("contract", "collector", "analyzer")
 BETWEEN_S = 10.0  # from one replacement to the next
-_READY_S = 180.0  # an analyzer whose compiled kernels are not cached yet
 _COUNTS = ("slices", "slices_missing", "messages_refused", "messages_trimmed", "slices_repeated")
 _ENDS_S = 60.0
 
@@ -55,39 +53,6 @@ class Version:
     def environment(self) -> dict[str, str]:
         paths = os.pathsep.join(str(self.root / package) for package in PACKAGES)
         return {**os.environ, "PYTHONPATH": paths}
-
-
-@dataclass
-class Analyzer:
-    """A process of a version that analyzes and appends findings to ``file``."""
-
-    version: Version
-    url: str
-    folder: Path
-    port: int = field(default_factory=free_port)
-
-    def __post_init__(self) -> None:
-        self.file = self.folder / f"{self.port}.jsonl"
-        self.file.touch()
-        settings = self.folder / "analyzer.json"
-        settings.write_text(json.dumps({"warmupSeconds": WARMUP_S}))
-        with self.file.with_suffix(".log").open("wb") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "reveal_analyzer", "--redis", self.url, "--jsonl", self.file,
-                 "--settings", settings, "--metrics-port", str(self.port)],
-                env=self.version.environment, stderr=log,
-            )  # fmt: skip
-
-    def await_ready(self) -> None:
-        wait_until(lambda: answer(self.port, "/readyz")[0] == 200, "it is ready", _READY_S)
-
-    def end(self) -> Counter[str]:
-        """End it; return what it counted."""
-        lines = answer(self.port, "/metrics")[1].splitlines()
-        rows = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
-        self._process.terminate()
-        self._process.wait(_ENDS_S)
-        return Counter({name: int(float(rows[f"reveal_{name}_total"])) for name in _COUNTS})
 
 
 class Senders:
@@ -124,7 +89,7 @@ class Installation:
         self._url, self._folder = url, folder
         self.found, self._replaced = Findings(), list[float]()
         self._counts: Counter[str] = Counter()
-        self._analyzers: list[Analyzer] = []
+        self._analyzers: list[MeasuredAnalyzer] = []
         each, began_s = nodes // groups, time.time()
         self._groups = [
             Senders(url, (number * each, each, nodes), began_s, folder) for number in range(groups)
@@ -141,7 +106,7 @@ class Installation:
             self._add_analyzer(version)
             self._replaced.append(time.time())
             self._analyzers.remove(before)
-            self._counts += before.end()
+            self._end_analyzer(before)
             self.found.follow(BETWEEN_S)
 
     def replace_collectors(self, version: Version) -> None:
@@ -156,7 +121,7 @@ class Installation:
             group.end()
         self.found.follow(5.0)  # the last slices are analyzed
         while self._analyzers:
-            self._counts += self._analyzers.pop().end()
+            self._end_analyzer(self._analyzers.pop())
 
     def row(self) -> Row:
         ended = [end for group in self._groups for end in group.ended]
@@ -169,10 +134,19 @@ class Installation:
         }
 
     def _add_analyzer(self, version: Version) -> None:
-        added = Analyzer(version, self._url, self._folder)
+        settings = {"warmupSeconds": WARMUP_S}
+        added = MeasuredAnalyzer(
+            self._url, self._folder, settings=settings, environment=version.environment
+        )
         self._analyzers.append(added)
         self.found.add(added.file)
         added.await_ready()
+
+    def _end_analyzer(self, analyzer: MeasuredAnalyzer) -> None:
+        """End an analyzer; add what it counted."""
+        metrics = analyzer.metrics()
+        analyzer.end()
+        self._counts += totals(metrics, _COUNTS)
 
 
 def extracted(ref: str, folder: Path) -> Version:

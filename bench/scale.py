@@ -13,8 +13,6 @@ and delays are of the second half.
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
 import sys
 import tempfile
 import time
@@ -27,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 import psutil
 
+from analyzer_process import MeasuredAnalyzer, totals
 from benchmark_report import Row, report
 from failoverbench.findings import Findings, compared
 from failoverbench.fleet import WARMUP_S
@@ -36,49 +35,13 @@ from reveal_contract.redis_cluster import key_slot
 from scalebench.crowded_node import Generation
 from scalebench.other_analyzers import OtherAnalyzers, member_names
 from scalebench.senders import Load, Sender, Sent, name_of
-from support.component_processes import answer, free_port
-from support.polling import wait_until
 from support.redis_cluster_group import RedisCluster
 from support.redis_server import launcher
 
 MIB = 1 << 20
 AHEAD_S = 10.0  # until the processes that send are ready
-READY_S = 180.0
+SETTINGS = {"warmupSeconds": WARMUP_S, "evidenceStore": "none"}
 _COUNTS = ("slices", "slices_missing", "messages_refused", "messages_trimmed", "node_failures")
-
-
-class Analyzer:
-    """A process that judges the nodes of its shards."""
-
-    def __init__(self, url: str, folder: Path, name: str) -> None:
-        self.port = free_port()
-        self.file = folder / f"{self.port}.jsonl"
-        self.file.touch()
-        settings = folder / "analyzer.json"
-        settings.write_text(json.dumps({"warmupSeconds": WARMUP_S, "evidenceStore": "none"}))
-        with self.file.with_suffix(".log").open("wb") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "reveal_analyzer", "--redis", url, "--jsonl", self.file,
-                 "--settings", settings, "--metrics-port", str(self.port), "--owner", name],
-                stderr=log,
-            )  # fmt: skip
-        self.usage = psutil.Process(self._process.pid)
-
-    def await_ready(self) -> None:
-        wait_until(lambda: answer(self.port, "/readyz")[0] == 200, "it is ready", READY_S)
-
-    def counts(self) -> Counter[str]:
-        """Return what it counted, and how late its judgements were."""
-        lines = answer(self.port, "/metrics")[1].splitlines()
-        rows = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
-        found = Counter({name: int(float(rows[f"reveal_{name}_total"])) for name in _COUNTS})
-        found["verdict_s"] = round(float(rows["reveal_verdict_seconds_sum"]))
-        found["verdicts"] = int(float(rows["reveal_verdict_seconds_count"]))
-        return found
-
-    def end(self) -> None:
-        self._process.terminate()
-        self._process.wait(60)
 
 
 def run(asked: argparse.Namespace, folder: Path) -> Row:
@@ -86,7 +49,10 @@ def run(asked: argparse.Namespace, folder: Path) -> Row:
         cluster = RedisCluster(stack.enter_context(launcher()))
         announce(cluster, asked)
         owners = judges(asked.judges, member_names(asked.others))
-        analyzers = [Analyzer(cluster.url, folder, name) for name in owners]
+        analyzers = [
+            MeasuredAnalyzer(cluster.url, folder, "--owner", name, settings=SETTINGS)
+            for name in owners
+        ]
         for analyzer in analyzers:
             stack.callback(analyzer.end)
             analyzer.await_ready()
@@ -149,16 +115,25 @@ def loads(cluster: RedisCluster, asked: argparse.Namespace) -> list[Load]:
     ]  # fmt: skip
 
 
-def usage(cluster: RedisCluster, analyzers: Sequence[Analyzer]) -> dict[str, float]:
+def usage(cluster: RedisCluster, analyzers: Sequence[MeasuredAnalyzer]) -> dict[str, float]:
     """Return the CPU seconds that servers and analyzers have used."""
     servers = (server.client.info("cpu") for server in cluster.servers)
     of_redis = sum(row["used_cpu_user"] + row["used_cpu_sys"] for row in servers)
-    of_analyzers = sum(sum(each.usage.cpu_times()[:2]) for each in analyzers)
+    of_analyzers = sum(sum(psutil.Process(each.pid).cpu_times()[:2]) for each in analyzers)
     return {"Redis cores": of_redis, "analyzers cores": of_analyzers}
 
 
-def counted(analyzers: Sequence[Analyzer]) -> Counter[str]:
-    return sum((analyzer.counts() for analyzer in analyzers), Counter[str]())
+def counted(analyzers: Sequence[MeasuredAnalyzer]) -> Counter[str]:
+    return sum(map(counts_of, analyzers), Counter[str]())
+
+
+def counts_of(analyzer: MeasuredAnalyzer) -> Counter[str]:
+    """Return what an analyzer counted, and how late its judgements were."""
+    metrics = analyzer.metrics()
+    found = totals(metrics, _COUNTS)
+    found["verdict_s"] = round(metrics["reveal_verdict_seconds_sum"])
+    found["verdicts"] = int(metrics["reveal_verdict_seconds_count"])
+    return found
 
 
 def fleet_row(
@@ -178,9 +153,9 @@ def fleet_row(
     }  # fmt: skip
 
 
-def memory(cluster: RedisCluster, analyzers: Sequence[Analyzer], nodes: float) -> Row:
+def memory(cluster: RedisCluster, analyzers: Sequence[MeasuredAnalyzer], nodes: float) -> Row:
     primaries = [server.client.info("memory")["used_memory"] for server in cluster.primaries]
-    resident = sum(each.usage.memory_info().rss for each in analyzers)
+    resident = sum(psutil.Process(each.pid).memory_info().rss for each in analyzers)
     return {
         "primaries MiB": sum(primaries) / MIB, "largest MiB": max(primaries) / MIB,
         "analyzer MiB a node": resident / MIB / max(1.0, nodes),
