@@ -32,7 +32,7 @@ from failoverbench.fleet import WARMUP_S
 from reveal_analyzer.stream.leases import rank
 from reveal_contract import names
 from reveal_contract.redis_cluster import key_slot
-from scalebench.crowded_node import Generation
+from scalebench.crowded_node import generations
 from scalebench.other_analyzers import OtherAnalyzers, member_names
 from scalebench.senders import Load, Sender, Sent, name_of
 from support.redis_cluster_group import RedisCluster
@@ -94,9 +94,8 @@ def judges(number: int, others: Sequence[str]) -> list[str]:
 
 def announce(cluster: RedisCluster, asked: argparse.Namespace) -> None:
     """Write the channel tables that nodes will use."""
-    last = int(asked.seconds / asked.replace) + 2
-    for number in range(last + 1):
-        table = Generation(number, asked.pods).table
+    for generation in generations(asked.pods, asked.seconds, asked.replace):
+        table = generation.table
         key = names.table_key(names.DEFAULT_PROFILE, table.key)
         server = cluster.primary_of(key_slot(key))
         server.client.set(key, table.announcement())

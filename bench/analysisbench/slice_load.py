@@ -7,9 +7,10 @@ import os
 import struct
 import time
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from typing import NamedTuple
 
 import redis
 
@@ -17,7 +18,7 @@ from reveal_contract import names
 
 SLOTS = 100  # a second is sent in so many portions
 _SEQUENCE_OFFSET, _NAME_OFFSET, _CRC_OFFSET, _CHECKED_FROM = 28, 66, 4, 8  # the layout of ``wire``
-TICKS, TICK_NS = 10, 100_000_000
+_TICKS, _TICK_NS = 10, 100_000_000
 KEPT_SECONDS = 10  # in the streams
 
 
@@ -30,6 +31,15 @@ class Load:
     nodes: Sequence[str]
     begin: float  # seconds since the epoch
     seconds: int
+
+
+class Slot(NamedTuple):
+    """A portion of a second that is over: slices whose last tick was in it are due."""
+
+    second: int
+    number: int
+    closed_s: float  # its begin, since the epoch
+    late_s: float  # since its end; negative where its end was waited for
 
 
 class Sender:
@@ -59,12 +69,19 @@ def send(load: Load) -> None:
     due: list[list[str]] = [[] for _ in range(SLOTS)]
     for node in load.nodes:
         due[zlib.crc32(node.encode()) % SLOTS].append(node)
-    for second in range(load.seconds):
-        for slot, nodes in enumerate(due):
-            closed = load.begin + second + slot / SLOTS
-            time.sleep(max(0.0, closed + 1 / SLOTS - time.time()))
-            post(client, load, nodes, second, int(closed * 1e9))
+    for slot in slots(load.begin, load.seconds):
+        post(client, load, due[slot.number], slot.second, int(slot.closed_s * 1e9))
     client.close()
+
+
+def slots(begin_s: float, seconds: int) -> Iterator[Slot]:
+    """Yield the slots of so many seconds, each when it is over."""
+    for second in range(seconds):
+        for number in range(SLOTS):
+            closed_s = begin_s + second + number / SLOTS
+            late_s = time.time() - closed_s - 1 / SLOTS
+            time.sleep(max(0.0, -late_s))
+            yield Slot(second, number, closed_s, late_s)
 
 
 def post(
@@ -72,7 +89,7 @@ def post(
 ) -> None:
     """The last tick of a slice was at ``closed_ns``."""
     template = load.templates[second % len(load.templates)]
-    start_ns = closed_ns - (TICKS - 1) * TICK_NS
+    start_ns = first_tick_ns(closed_ns)
     kept = max(1, KEPT_SECONDS * len(load.nodes) // names.SHARDS)
     with client.pipeline(transaction=False) as pipe:
         for node in nodes:
@@ -80,6 +97,11 @@ def post(
             data = restamped(template, node, second, start_ns)
             pipe.xadd(key, {names.FIELD_DATA: data}, maxlen=kept, approximate=True)
         pipe.execute()
+
+
+def first_tick_ns(closed_ns: int) -> int:
+    """Return the time of the first tick of a slice whose last one was at ``closed_ns``."""
+    return closed_ns - (_TICKS - 1) * _TICK_NS
 
 
 def restamped(template: bytes, node: str, sequence: int, start_ns: int) -> bytes:

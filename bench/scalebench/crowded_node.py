@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -63,3 +64,12 @@ class Generation:
         node, gauges = Node(self.table, self.number), wire.gauges(self.table)
         slices = (replace(node.slice(values), node=LONGEST_NAME) for _ in range(seconds))
         return [wire.encode(each, gauges) for each in slices]
+
+
+def generations(pods: int, seconds: float, replace_s: float) -> Iterator[Generation]:
+    """Yield all generations of nodes that send for so long, and replace a pod so often.
+
+    Nodes differ in how soon they replace the first pod.
+    """
+    last = int(seconds / replace_s) + 2
+    return (Generation(number, pods) for number in range(last + 1))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,10 +10,10 @@ from multiprocessing.connection import Connection
 
 import redis
 
-from analysisbench.slice_load import SLOTS, TICK_NS, TICKS, restamped
+from analysisbench.slice_load import SLOTS, first_tick_ns, restamped, slots
 from failoverbench.fleet import FAULT_S, Fault
 from reveal_contract import names
-from scalebench.crowded_node import Generation
+from scalebench.crowded_node import generations
 
 CYCLE_S = 300  # from one fault of a node to its next one
 _TEMPLATES = 8
@@ -75,25 +74,18 @@ class _Nodes:
     def __init__(self, load: Load) -> None:
         self._load, self._sent = load, Sent()
         self._clients = {port: redis.Redis(port=port) for port in set(load.ports)}
-        last = int((load.seconds + load.replace_s) / load.replace_s) + 1
-        generations = [Generation(number, load.pods) for number in range(last + 1)]
-        self._generations = generations
-        self._healthy = [each.messages(_TEMPLATES, faulty=False) for each in generations]
-        self._faulty = [each.messages(_TEMPLATES, faulty=True) for each in generations]
+        self._generations = list(generations(load.pods, load.seconds, load.replace_s))
+        self._healthy = [each.messages(_TEMPLATES, faulty=False) for each in self._generations]
+        self._faulty = [each.messages(_TEMPLATES, faulty=True) for each in self._generations]
         self._known: dict[str, int] = {}  # the generation that was announced of each node
         self._due: list[list[int]] = [[] for _ in range(SLOTS)]
         for number in range(load.first, load.first + load.count):
             self._due[number % SLOTS].append(number)
 
     def send(self) -> Sent:
-        load = self._load
-        for second in range(load.seconds):
-            for slot, numbers in enumerate(self._due):
-                closed_s = load.begin_s + second + slot / SLOTS
-                late_s = time.time() - closed_s - 1 / SLOTS
-                time.sleep(max(0.0, -late_s))
-                self._sent.latest_s = max(self._sent.latest_s, late_s)
-                self._send(numbers, second, closed_s)
+        for slot in slots(self._load.begin_s, self._load.seconds):
+            self._sent.latest_s = max(self._sent.latest_s, slot.late_s)
+            self._send(self._due[slot.number], slot.second, slot.closed_s)
         return self._sent
 
     def _send(self, numbers: Sequence[int], second: int, closed_s: float) -> None:
@@ -117,7 +109,7 @@ class _Nodes:
         if is_faulty and age % CYCLE_S < 1:
             self._sent.faults.append(Fault(name, closed_s - 1))
         templates = (self._faulty if is_faulty else self._healthy)[generation]
-        start_ns = int(closed_s * 1e9) - (TICKS - 1) * TICK_NS
+        start_ns = first_tick_ns(int(closed_s * 1e9))
         data = restamped(templates[second % _TEMPLATES], name, second, start_ns)
         fields = {
             names.FIELD_NODE: name, names.FIELD_SEQUENCE: second, names.FIELD_TIME: start_ns,
