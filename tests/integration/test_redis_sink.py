@@ -295,8 +295,11 @@ def test_the_subjects_of_a_collector_of_an_earlier_version_are_known(redis_serve
     client = redis.Redis(unix_socket_path=str(redis_server))
     client.hset(names.EARLIER_NODE_KEYS[names.SUBJECTS], "old", b"[]")
     client.hset(names.node_key("a", "new"), names.SUBJECTS, b"[1]")
-    found = NodeRecords(client, "a").get(names.SUBJECTS, ["new", "old", "none"])
-    assert found == [b"[1]", b"[]", None]
+    records = NodeRecords(client, "a")
+    assert records.get(names.SUBJECTS, ["new", "old", "none"]) == [b"[1]", b"[]", None]
+    fields = [names.STATUS, names.SUBJECTS, names.CPU_SHARES]
+    assert records.fields("new", fields) == [None, b"[1]", None]
+    assert records.fields("old", fields) == [None, b"[]", None]
 
 
 def test_a_recording_has_the_subjects_when_they_change(tmp_path: Path) -> None:

@@ -52,8 +52,6 @@ class LiveNodes:
 
     def announced(self, node: str) -> dict[str, Any]:
         """Return the texts that the collector published, None for what it did not."""
-        found = {name: self._records.get(field, [node])[0] for name, field in _FIELDS.items()}
-        return {
-            name: None if value is None else value.decode(errors="replace")
-            for name, value in found.items()
-        }
+        found = self._records.fields(node, list(_FIELDS.values()))
+        texts = [None if value is None else value.decode(errors="replace") for value in found]
+        return dict(zip(_FIELDS, texts, strict=True))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import redis
 
@@ -38,6 +38,13 @@ def any_origin(_node: str, _data: bytes, _proof: bytes) -> bool:
     return True
 
 
+class _NodeField(NamedTuple):
+    """A field of a node."""
+
+    node: str
+    field: str
+
+
 class NodeRecords:
     """What is known of the nodes of a profile, as far as it proves its origin.
 
@@ -56,31 +63,45 @@ class NodeRecords:
 
         Raises what redis-py raises when Redis is unavailable.
         """
-        if not nodes:
-            return []
-        with self._client.pipeline(transaction=False) as pipe:
-            for node in nodes:
-                pipe.hmget(node_key(self._profile, node), [field, PROOF_OF + field])
-            found: list[Any] = pipe.execute()
-        values = [value for value, _ in found]
-        self._add_earlier(field, nodes, values)
-        return [
-            value if value is None or self._proves(node, field, value, proof or b"") else None
-            for node, value, (_, proof) in zip(nodes, values, found, strict=True)
-        ]
+        return self._read([_NodeField(node, field) for node in nodes])
+
+    def fields(self, node: str, fields: Sequence[str]) -> list[bytes | None]:
+        """Return several fields of a node, with the checks and errors of ``get``."""
+        return self._read([_NodeField(node, field) for field in fields])
 
     def subjects(self, nodes: Sequence[str]) -> dict[str, tuple[Identity, ...]]:
         """Return the subject tables of nodes; an unusable one is logged and empty."""
         tables = zip(nodes, self.get(SUBJECTS, nodes), strict=True)
         return {node: self.complete(node, subjects_of(node, data)) for node, data in tables}
 
-    def _add_earlier(self, field: str, nodes: Sequence[str], values: list[bytes | None]) -> None:
-        """Fill in what collectors of an earlier version wrote."""
-        others = [index for index, value in enumerate(values) if value is None]
-        if not others or field not in EARLIER_NODE_KEYS:
+    def _read(self, keys: Sequence[_NodeField]) -> list[bytes | None]:
+        """Return fields that are read with one request, as far as they prove their origin."""
+        if not keys:
+            return []
+        with self._client.pipeline(transaction=False) as pipe:
+            for node, field in keys:
+                pipe.hmget(node_key(self._profile, node), [field, PROOF_OF + field])
+            found: list[Any] = pipe.execute()
+        values = [value for value, _ in found]
+        for field in {key.field for key in keys} & EARLIER_NODE_KEYS.keys():
+            self._add_earlier(field, keys, values)
+        return [
+            value if value is None or self._proves(node, field, value, proof or b"") else None
+            for (node, field), value, (_, proof) in zip(keys, values, found, strict=True)
+        ]
+
+    def _add_earlier(
+        self, field: str, keys: Sequence[_NodeField], values: list[bytes | None]
+    ) -> None:
+        """Fill in what collectors of an earlier version wrote into a field."""
+        others = [
+            index for index, value in enumerate(values)
+            if value is None and keys[index].field == field
+        ]  # fmt: skip
+        if not others:
             return
         earlier: Any = self._client.hmget(
-            EARLIER_NODE_KEYS[field], [nodes[index] for index in others]
+            EARLIER_NODE_KEYS[field], [keys[index].node for index in others]
         )
         for index, value in zip(others, earlier, strict=True):
             values[index] = value
