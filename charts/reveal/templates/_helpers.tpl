@@ -201,6 +201,11 @@ no cluster
 {{- toYaml $rules -}}
 {{- end -}}
 
+{{/* The folder in which the operator has the files of metrics.access.secret. */}}
+{{- define "reveal.metricsAccessFolder" -}}
+/etc/reveal-metrics
+{{- end -}}
+
 {{/* Fields of a monitor's endpoint where the access to metrics is restricted. */}}
 {{- define "reveal.scrapeAccess" -}}
 {{- $access := .Values.metrics.access -}}
