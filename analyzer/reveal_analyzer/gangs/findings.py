@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from reveal_analyzer.formatting import decimal
 from reveal_analyzer.gangs.cases import GangCase
@@ -43,33 +44,46 @@ _REMEDY = (
 )
 
 
+class _Cause(NamedTuple):
+    """Why a rank delays its job: the parts of a finding that depend on it."""
+
+    subsystem: Subsystem
+    reasons: str  # the end of the claim
+    remedy: str
+    evidence: tuple[Evidence, ...]
+    share: float  # of the rank's time
+    lost_time: tuple[JobLoss, ...] = ()
+
+
 def finding(case: GangCase, *, resolved: bool = False) -> Finding:
     """Return the finding of a case."""
     rank, begin_ns, end_ns = case.straggler.rank, _ns(case.first), _ns(case.last + 1)
-    pods, subjects = _named(case.straggler)
+    cause = _lost(case) if case.straggler.lost else _own_work(case.straggler)
+    pods, subjects = _named(rank, cause.share)
     percent = case.percent
     confidence = _confidence(case)
-    subsystem = subsystem_of(case)
     return Finding(
         id=identity(case),
         node_name=rank.node,
         scope=FindingScope.JOB,
-        subsystem=subsystem,
-        subsystems=(subsystem,),
+        subsystem=cause.subsystem,
+        subsystems=(cause.subsystem,),
         severity=of_slowdown(percent),
         state=State.RESOLVED if resolved else State.OPEN,
         first_observed_ns=begin_ns,
         last_observed_ns=end_ns,
         resolved_ns=end_ns if resolved else None,
-        claim=_claim(case),
-        hypothesis=Hypothesis(HYPOTHESIS, confidence, _remedy(case.straggler)),
-        evidence=tuple(_evidence(case.straggler)),
+        claim=_claim(case, cause.reasons),
+        hypothesis=Hypothesis(
+            HYPOTHESIS, confidence, cause.remedy.format(rank=rank.subject, node=rank.node)
+        ),
+        evidence=cause.evidence,
         pods=pods,
         subjects=subjects,
         delayed_job=DelayedJob(
             case.job, case.straggler.count, percent, min(case.percents), max(case.percents)
         ),
-        lost_time=_lost_time(case),
+        lost_time=cause.lost_time,
         score_percent=round(100 * percent / (percent + 3.0)),
         confidence_percent=confidence,
         resolution=_resolution(case) if resolved else Resolution.NONE,
@@ -84,30 +98,42 @@ def identity(case: GangCase) -> str:
     return finding_id(seed, Subsystem.CPU, _ns(case.first))
 
 
-def subsystem_of(case: GangCase) -> Subsystem:
-    """Return the subsystem of what the rank lost most to."""
-    first = next(iter(case.straggler.lost), None)
-    return _SUBSYSTEMS.get(first.part, Subsystem.CPU) if first else Subsystem.CPU
+def _lost(case: GangCase) -> _Cause:
+    """Return what the rank lost; its subsystem is that of the largest part."""
+    rank, lost = case.straggler.rank, case.straggler.lost
+    percent = 100 * case.percent / (100 + case.percent)
+    return _Cause(
+        subsystem=_SUBSYSTEMS.get(lost[0].part, Subsystem.CPU),
+        reasons=_reasons(lost),
+        remedy=_REMEDY,
+        evidence=tuple(_evidence(rank, lost)),
+        share=rank.lost_share,
+        lost_time=(JobLoss(rank.subject, percent, _seconds(case)),),
+    )
 
 
-def _claim(case: GangCase) -> str:
+def _own_work(straggler: Straggler) -> _Cause:
+    """Return by how much the rank works longer, which lost nothing."""
+    rank, longer = straggler.rank, straggler.longer
+    return _Cause(
+        subsystem=Subsystem.CPU,
+        reasons=f"its own work takes {100 * longer:.0f} % longer, without loss to others",
+        remedy=_OWN_WORK_REMEDY,
+        evidence=(_mean(rank, ledger.RUN, rank.desired),),
+        share=longer / (1 + longer),
+    )
+
+
+def _claim(case: GangCase, reasons: str) -> str:
     """Return ``X on n1 delays job by 12 % (8 ranks): 30 % of its time waiting for …``."""
     rank = case.straggler.rank
     head = f"{rank.subject} on {rank.node} delays {case.job} by {case.percent:.0f} %"
-    return f"{head} ({case.straggler.count} ranks): {_reasons(case.straggler)}"
+    return f"{head} ({case.straggler.count} ranks): {reasons}"
 
 
-def _reasons(straggler: Straggler) -> str:
-    lost = straggler.lost
-    if not lost:
-        return f"its own work takes {100 * straggler.longer:.0f} % longer, without loss to others"
+def _reasons(lost: Sequence[LostPart]) -> str:
     large = [part for part in lost if part.share >= _LEAST_NAMED] or lost[:1]
     return ", ".join(_lost_text(part) for part in large[:_MOST_REASONS])
-
-
-def _remedy(straggler: Straggler) -> str:
-    text = _REMEDY if straggler.lost else _OWN_WORK_REMEDY
-    return text.format(rank=straggler.rank.subject, node=straggler.rank.node)
 
 
 def _lost_text(part: LostPart) -> str:
@@ -115,11 +141,8 @@ def _lost_text(part: LostPart) -> str:
     return f"{100 * part.share:.0f} % of its time {reason_of(part.part)}{by}"
 
 
-def _evidence(straggler: Straggler) -> Iterator[Evidence]:
-    """Yield what the rank lost to each reason, whoever took it, or that it works longer."""
-    rank, lost = straggler.rank, straggler.lost
-    if not lost:
-        yield _mean(rank, ledger.RUN, rank.desired)
+def _evidence(rank: Rank, lost: Sequence[LostPart]) -> Iterator[Evidence]:
+    """Yield what the rank lost to each reason, whoever took it."""
     for part in dict.fromkeys(each.part for each in lost):
         share = sum(each.share for each in lost if each.part == part)
         yield _mean(rank, part, share * rank.desired)
@@ -132,14 +155,13 @@ def _mean(rank: Rank, part: str, cpus: float) -> Evidence:
     )  # fmt: skip
 
 
-def _named(straggler: Straggler) -> tuple[tuple[Pod, ...], tuple[Subject, ...]]:
+def _named(rank: Rank, share: float) -> tuple[tuple[Pod, ...], tuple[Subject, ...]]:
     """Return the rank as a pod, or as another subject; it is the one that is waited for."""
-    rank, longer = straggler.rank, straggler.longer
-    share = round(100 * min(1.0, rank.lost_share if straggler.lost else longer / (1 + longer)))
+    percent = round(100 * min(1.0, share))
     if rank.namespace:
-        pod = Pod(rank.namespace, rank.name, rank.uid, "", share, share, Confidence.MEASURED)
+        pod = Pod(rank.namespace, rank.name, rank.uid, "", percent, percent, Confidence.MEASURED)
         return (pod,), ()
-    return (), (Subject(rank.kind, rank.name, share, share, Confidence.MEASURED),)
+    return (), (Subject(rank.kind, rank.name, percent, percent, Confidence.MEASURED),)
 
 
 def _confidence(case: GangCase) -> int:
@@ -149,14 +171,6 @@ def _confidence(case: GangCase) -> int:
 
 def _resolution(case: GangCase) -> Resolution:
     return Resolution.UNOBSERVED if case.is_unobserved else Resolution.ENDED
-
-
-def _lost_time(case: GangCase) -> tuple[JobLoss, ...]:
-    """Return what the rank lost; nothing where it only works longer."""
-    if not case.straggler.lost:
-        return ()
-    percent = 100 * case.percent / (100 + case.percent)
-    return (JobLoss(case.straggler.rank.subject, percent, _seconds(case)),)
 
 
 def _seconds(case: GangCase) -> int:
