@@ -44,7 +44,7 @@ def table_lines(data: Dataset, scored: Sequence[Scores]) -> Iterator[str]:
             "1" if scores.anomalous[row] else "0",
             *(_number(scores.methods[name][row] / scale) for name in methods),
         ]
-        yield _line([*cells, data.nodes[node].node] if several else cells)
+        yield _line([*cells, name_cell(data.nodes[node].node)] if several else cells)
 
 
 def _worst_nodes(scored: Sequence[Scores]) -> NDArray[np.intp]:

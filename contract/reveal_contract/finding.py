@@ -1,4 +1,7 @@
-"""Finding: the one dataclass behind a JSONL row, an AnomalyReport, an Event and a page."""
+"""Finding: the one dataclass behind a JSONL row, an AnomalyReport, an Event and a page.
+
+All of its texts are printable, whoever chose the names in them.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
+from reveal_contract.foreign_names import make_printable, printable
 from reveal_contract.metric import Subsystem
 from reveal_contract.names import camel_case
 
@@ -91,6 +95,9 @@ class Evidence:
     direction: str  # "up" or "down"
     known_as: str = ""  # the kernel's or tool's name for the metric
 
+    def __post_init__(self) -> None:
+        make_printable(self, ("instance",))
+
 
 @dataclass(frozen=True, slots=True)
 class Method:
@@ -118,6 +125,9 @@ class Subject:
     change_percent: int
     confidence: Confidence
 
+    def __post_init__(self) -> None:
+        make_printable(self, ("name",))
+
 
 @dataclass(frozen=True, slots=True)
 class Pod:
@@ -130,6 +140,9 @@ class Pod:
     share_percent: int
     change_percent: int
     confidence: Confidence
+
+    def __post_init__(self) -> None:
+        make_printable(self, ("namespace", "name", "uid", "container"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +173,9 @@ class Impact:
     channel: str
     confidence: int
 
+    def __post_init__(self) -> None:
+        make_printable(self, ("subject",))
+
     def to_dict(self) -> dict[str, Any]:
         """Return the row without floats: percents are decimal strings, times whole ms."""
         return {
@@ -187,6 +203,9 @@ class JobLoss:
     subject: str
     lost_percent: float
     window_s: int
+
+    def __post_init__(self) -> None:
+        make_printable(self, ("subject",))
 
     @property
     def slowdown_percent(self) -> float:
@@ -216,6 +235,9 @@ class DelayedJob:
     slowdown_percent: float
     low_percent: float
     high_percent: float
+
+    def __post_init__(self) -> None:
+        make_printable(self, ("name",))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the row without floats: percents are decimal strings."""
@@ -276,6 +298,13 @@ class Finding:
     lost_time: tuple[JobLoss, ...] = ()
     evidence_ref: EvidenceRef | None = None
     delayed_job: DelayedJob | None = None
+
+    def __post_init__(self) -> None:
+        make_printable(self, ("node_name", "claim"))
+        for name in ("notes", "victims"):
+            texts = getattr(self, name)
+            if not all(map(str.isprintable, texts)):
+                object.__setattr__(self, name, tuple(map(printable, texts)))
 
     @property
     def foremost(self) -> Pod | Subject | None:

@@ -7,6 +7,7 @@ import math
 from typing import Any, NoReturn
 
 MOST_BYTES = 64 << 20
+_MOST_DIGITS = 300  # of an integer: float() takes all of these
 
 
 class ForeignJsonError(ValueError):
@@ -16,8 +17,8 @@ class ForeignJsonError(ValueError):
 def loads(data: bytes | str, most_bytes: int = MOST_BYTES) -> Any:
     """Return the value of a JSON text; raises ``ForeignJsonError`` for anything else.
 
-    Python's parser also takes NaN, Infinity and 1e999, which become integers nowhere, and it does
-    not catch texts that are nested too deeply.
+    Python's parser also takes NaN, Infinity and 1e999, which become integers nowhere, and integers
+    that become no float; and it does not catch texts that are nested too deeply.
     """
     if len(data) > most_bytes:
         raise ForeignJsonError(f"{len(data)} bytes, {most_bytes} are the most")
@@ -37,6 +38,12 @@ def _refuse(constant: str) -> NoReturn:
     raise ForeignJsonError(f"{constant} is no number")
 
 
+def _integer(text: str) -> int:
+    if len(text) > _MOST_DIGITS:
+        raise ForeignJsonError(f"{text[:32]}... is no number of {_MOST_DIGITS} digits")
+    return int(text)
+
+
 def _finite(text: str) -> float:
     number = float(text)
     if math.isinf(number):
@@ -44,4 +51,4 @@ def _finite(text: str) -> float:
     return number
 
 
-_DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite)
+_DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite, parse_int=_integer)

@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 
 from reveal_contract.finding import (
     Confidence,
+    DelayedJob,
     Evidence,
     Finding,
     Hypothesis,
     Impact,
+    JobLoss,
     Method,
     Peers,
     Pod,
@@ -83,6 +85,25 @@ def test_the_row_has_the_fields_of_an_anomaly_report() -> None:
             "channel": "cpu.subject.usage.fine", "confidencePercent": 88,
         },
     }  # fmt: skip
+
+
+def test_all_texts_are_printable() -> None:
+    """Whoever chose a name in them: it reaches reports, Events, metrics, logs and terminals."""
+    name = "a\x1b[2J\u202e\n"
+    hostile = replace(
+        FULL,
+        node_name=name,
+        claim=name,
+        notes=(name,),
+        victims=(name,),
+        evidence=(replace(FULL.evidence[0], instance=name),),
+        pods=(Pod(name, name, name, name, 1, 1, Confidence.MEASURED),),
+        subjects=(replace(FULL.subjects[0], name=name),),
+        impact=replace(FULL.impact, subject=name) if FULL.impact else None,
+        lost_time=(JobLoss(name, 1.0, 1),),
+        delayed_job=DelayedJob(name, 2, 1.0, 1.0, 1.0),
+    )
+    assert json.dumps(hostile.to_dict(), ensure_ascii=False).isprintable()
 
 
 def test_a_bare_finding_has_every_field_but_its_end_peers_and_impact() -> None:

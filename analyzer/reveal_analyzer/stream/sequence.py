@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from reveal_contract.wire import Message
 
 REMEMBERED = 128  # slices; about as many as a stream keeps of a node
+MOST_GAP = 86_400  # slices, a day: what is farther is another sequence, and no loss
 _TOLERANCE = 2  # slices between the time of a repeat and the time that its number implies
 
 
@@ -45,7 +46,7 @@ class NodeSequence:
         """Return the position of a slice; unless it is a repeat it becomes the newest."""
         if not self.boot:
             position = SlicePosition()
-        elif message.boot != self.boot:
+        elif message.boot != self.boot or message.sequence > self.sequence + MOST_GAP:
             position = SlicePosition(restarted=True)
         elif message.sequence > self.sequence:
             position = SlicePosition(gap=message.sequence - self.sequence - 1)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+_MOST_LETTERS = 4096
+
 
 def unique_names(fields: Sequence[str]) -> tuple[str, ...]:
     """Return unique names: a repeated name gets a number, as in ``user``, ``user#2``."""
@@ -13,6 +15,13 @@ def unique_names(fields: Sequence[str]) -> tuple[str, ...]:
         counts[field] = count = counts.get(field, 0) + 1
         names.append(field if count == 1 else f"{field}#{count}")
     return tuple(names)
+
+
+def bounded_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Return unique names of bounded length; nearly always the same."""
+    if all(len(name) <= _MOST_LETTERS for name in names):
+        return tuple(names)
+    return unique_names([name[:_MOST_LETTERS] for name in names])
 
 
 def labelled(metrics: Sequence[str], label: str) -> list[str]:

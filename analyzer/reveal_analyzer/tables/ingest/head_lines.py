@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from reveal_analyzer.tables.ingest.open import TableFileError
+from reveal_analyzer.tables.ingest.open import LONGEST_LINE, TableFileError
 
-_LONGEST_LINE = 64 << 20
 _MOST_BYTES, _MOST_LINES = 1 << 20, 1000
 _LEAST_LINES = 4  # a header, and some rows to judge it by
 _MOST_JOINED = 8  # physical lines of one quoted field
@@ -40,7 +39,7 @@ def head_of(path: Path, file: BinaryIO) -> Head:
     data = file.read(_MOST_BYTES)
     whole = len(data) < _MOST_BYTES
     while not whole and len(_END.findall(data)) < _LEAST_LINES:
-        if len(data) > _LONGEST_LINE:
+        if len(data) > LONGEST_LINE:
             raise TableFileError(f"{path} is no table: its first line does not end")
         more = file.read(max(len(data), _MOST_BYTES))
         whole, data = not more, data + more

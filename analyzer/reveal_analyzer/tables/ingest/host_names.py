@@ -16,8 +16,8 @@ from typing import TypeGuard
 from reveal_analyzer.tables.ingest.subsystems import subsystem_of
 
 _BETWEEN = re.compile(r"\s+-\s+|[./:|@_\s]+")  # Weights & Biases writes "run - metric"
-_LABELLED = re.compile(r"\{(.*)\}\s*\Z")
-_LABEL = re.compile(r'\s*([A-Za-z_]\w*)\s*=\s*"?([^",]*)"?\s*(?:,|\Z)')
+# begins at a comma only: a name of any length is read in one pass
+_LABEL = re.compile(r'(?:\A|,)\s*([A-Za-z_]\w*+)\s*=\s*"?([^",]*+)"?\s*(?=,|\Z)')
 _HOST_LABELS = ("instance", "hostname", "host", "nodename", "node", "exported_instance")
 _PORT = re.compile(r":\d+\Z")
 # statistics, time spans and devices look like hosts
@@ -66,14 +66,13 @@ def _rules() -> Iterator[Callable[[str], HostMetric | None]]:
 
 def _by_label(name: str) -> HostMetric | None:
     """Return the host among Prometheus labels; an instance may be ``host:port``."""
-    match = _LABELLED.search(name)
-    labels = dict(_LABEL.findall(match[1])) if match else {}
+    metric, brace, inner = name.rstrip().partition("{")
+    labels = dict(_LABEL.findall(inner[:-1])) if brace and inner.endswith("}") else {}
     key = next((label for label in _HOST_LABELS if labels.get(label)), None)
-    if match is None or key is None:
+    if key is None:
         return None
     rest = ",".join(f'{label}="{value}"' for label, value in labels.items() if label != key)
-    metric = name[: match.start()] + (f"{{{rest}}}" if rest else "")
-    return HostMetric(_PORT.sub("", labels[key]), metric)
+    return HostMetric(_PORT.sub("", labels[key]), metric + (f"{{{rest}}}" if rest else ""))
 
 
 def _before(name: str, parts: int) -> HostMetric | None:

@@ -53,6 +53,7 @@ _ZSTD_PIECE = 512  # likewise: a block of 128 KiB takes four bytes (RFC 8878, 3.
 _BUFFER = 1 << 20
 _FREE_BYTES = 64 << 20  # of content, from which its ratio to the file counts
 _MOST_RATIO = 1000
+LONGEST_LINE = 64 << 20
 _EXPOSITION = re.compile(rb"^# (?:TYPE|HELP) [A-Za-z_:][\w:]* ", re.MULTILINE)
 _QUERY_LOG = b"=NVSMI LOG="
 _WRITE_CSV = (
@@ -143,12 +144,13 @@ def _utf16(head: bytes) -> str:
 class _Bounded(io.RawIOBase):
     """What a decompressor gives, unless it is made to fill a memory.
 
-    Rows of numbers take a tenth of their size, and rows that are all the same a few hundredths.
+    Rows of numbers take a tenth of their size, and rows that are all the same a few hundredths.  A
+    parser needs the memory of a line.
     """
 
     def __init__(self, unpacked: BinaryIO, packed: BinaryIO) -> None:
         self._unpacked, self._packed = unpacked, packed
-        self._count = 0
+        self._count = self._line = 0
 
     def readable(self) -> bool:
         return True
@@ -157,6 +159,12 @@ class _Bounded(io.RawIOBase):
         data = self._unpacked.read(len(memoryview(into)))
         memoryview(into)[: len(data)] = data
         self._count += len(data)
+        end = max(data.rfind(b"\n"), data.rfind(b"\r"))
+        self._line = self._line + len(data) if end < 0 else len(data) - end - 1
+        if self._line > LONGEST_LINE:
+            raise TableFileError(
+                f"{self._packed.name} is no table: a line has over {LONGEST_LINE >> 20} MiB"
+            )
         if self._count > max(_FREE_BYTES, _MOST_RATIO * self._packed.tell()):
             raise TableFileError(
                 f"the content of {self._packed.name} is over {_MOST_RATIO} times as large as the"

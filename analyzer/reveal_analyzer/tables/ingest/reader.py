@@ -22,7 +22,7 @@ from reveal_analyzer.tables.ingest.column_contents import (
     label_of,
     unit_in_name,
 )
-from reveal_analyzer.tables.ingest.column_names import labelled
+from reveal_analyzer.tables.ingest.column_names import bounded_names, labelled
 from reveal_analyzer.tables.ingest.entities import (
     Entities,
     RowLabels,
@@ -143,7 +143,7 @@ class _TableBuilder:
     def __init__(self, path: Path, opened: OpenedTable, options: ReadOptions) -> None:
         self._path, self._options = path, options
         self._source, self._format = opened
-        self._names = self._source.names
+        self._names = bounded_names(self._source.names)
         self._notes: list[str] = []
         self._buffer = RowBuffer(len(self._names), options.memory_bytes)
         self._clock: TimeColumn | None = None

@@ -1,7 +1,8 @@
 """Join of cgroup paths with the pods of this node: which subject a cgroup is.
 
 A pod is found by container id first and by uid second.  Of pods inside pods (kind in a pod) the
-deepest one in this node's list counts, so the list of the outer cluster still names its own pods.
+outermost one in this node's list counts.  The list of a cluster has no pods of another one, so each
+names its own pods; and a pod that may write cgroups cannot give its work to another one by a name.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def subject_paths(
     A container is a subject only in a pod that runs several.  ``divided`` are the cgroups in units
     whose children are subjects.  Return ``()`` for no subject.
     """
-    owner = _deepest_known(path, index, divided)
+    owner = _outermost_listed(path, index, divided)
     if owner is None:
         return ()
     if not containers or not owner.container_root or owner.kind is not SubjectKind.POD:
@@ -36,9 +37,9 @@ def subject_paths(
     return owner, replace(owner, kind=SubjectKind.CONTAINER, root=owner.container_root)
 
 
-def _deepest_known(path: str, index: PodIndex, divided: Set[str]) -> SubjectPath | None:
+def _outermost_listed(path: str, index: PodIndex, divided: Set[str]) -> SubjectPath | None:
     workloads = workload_paths(path)
-    for owner in reversed(workloads):
+    for owner in workloads:
         if owner.kind is SubjectKind.POD and index.find(owner.uid, owner.container) is not None:
             return owner
     # No pod is listed: the innermost workload counts, else the unit or the cgroup itself.

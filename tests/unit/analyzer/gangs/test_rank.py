@@ -31,7 +31,7 @@ ROW = json.loads(encode([slow(0)]))[0]
 @pytest.mark.parametrize(
     "row",
     [1, [], ROW[:-1], [*ROW, 1], [1, *ROW[1:]], [*ROW[:2], 1.5, *ROW[3:]], [*ROW[:-1], 1],
-     [*ROW[:-1], [["x", 2.0, ""]]], [*ROW[:7], True, *ROW[8:]]],
+     [*ROW[:-1], [["x", 2.0, ""]]], [*ROW[:7], True, *ROW[8:]], [*ROW[:7], 10**400, *ROW[8:]]],
 )  # fmt: skip
 def test_other_rows_are_refused(row: object) -> None:
     with pytest.raises(RankError):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reveal_analyzer.stream.sequence import REMEMBERED, NodeSequence, SlicePosition
+from reveal_analyzer.stream.sequence import MOST_GAP, REMEMBERED, NodeSequence, SlicePosition
 from support.redis_streams import T0, message
 
 SECOND = 10**9
@@ -58,6 +58,14 @@ def test_a_collector_that_restarts_immediately_is_a_restart(sequence: int) -> No
     start = T0 + 5 * SECOND + 1_300_000_000
     position = progress.accept(message("n", sequence, start_ns=start))
     assert position == (SlicePosition(restarted=True) if sequence < 6 else SlicePosition())
+
+
+def test_a_number_far_ahead_is_another_sequence_and_no_loss() -> None:
+    """A single forged slice counted 9.2e18 missing ones."""
+    progress = NodeSequence()
+    progress.accept(message("n", 0))
+    assert progress.accept(message("n", MOST_GAP)).gap == MOST_GAP - 1
+    assert progress.accept(message("n", 2**63 - 1)) == SlicePosition(restarted=True)
 
 
 @dataclass(frozen=True)

@@ -216,7 +216,7 @@ def test_an_analyzer_that_does_not_lead_writes_to_redis_only(client: redis.Redis
 @pytest.mark.parametrize(
     "row",
     ["[1, Infinity, 0, []]", "[NaN, 1, 0, []]", "[1e999, 1, 0, []]", "[9999999999, 7, 0, []]",
-     "[" * 5000, "x", "{}", "[1, 2]"],
+     "[" * 5000, "x", "{}", "[1, 2]", "[1" + "0" * 400 + ", 1, 0, []]"],
 )  # fmt: skip
 def test_a_state_that_no_analyzer_wrote_counts_nothing_and_is_removed(
     client: redis.Redis, row: str

@@ -72,6 +72,12 @@ def test_a_host_name_of_several_parts_is_a_single_host() -> None:
     assert {name.host for name in split_hosts(columns)} == {"gpu_node_01", "gpu_node_02"}
 
 
+@pytest.mark.parametrize("name", ["{" * 1_000_000, "a" * 1_000_000, "{" + "a" * 1_000_000 + "}"])
+def test_a_name_of_any_length_is_read_in_a_pass(name: str) -> None:
+    """A name of 30 kB took 8 s, and one of a megabyte hours."""
+    assert split_hosts([name, name + "x"])[0].host == ""
+
+
 def test_labels_other_than_the_hosts_stay_with_the_metric() -> None:
     columns = [f'cpu{{instance="n{number}:9100",mode="user"}}' for number in (1, 2)]
     columns += [f'mem{{instance="n{number}:9100"}}' for number in (1, 2)]

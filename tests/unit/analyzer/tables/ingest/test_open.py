@@ -31,6 +31,16 @@ def test_utf16_is_read_with_and_without_a_mark(write: Write, encoding: str, pack
     assert lone(read(path)).names == ("µs busy",)
 
 
+def test_a_line_that_needs_all_memory_is_refused(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """1.4 MB of gzip had a field of 300 MB, which took 1.6 GB to read."""
+    monkeypatch.setattr(module, "LONGEST_LINE", 1 << 20)
+    text = TEXT + "2026-11-21 11:00:00," + "1" * (2 << 20) + "\n"
+    with pytest.raises(TableFileError, match="a line has over 1 MiB"):
+        read(write(gzip.compress(text.encode())))
+
+
 def test_utf16_that_ends_within_a_character_is_read(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_bytes(TEXT.encode("utf-16")[:-1])
