@@ -126,6 +126,7 @@ def test_the_evaluation_redis_refuses_dangerous_commands(
         f"HSET {names.node_states_key('default', 0)} {NODE} forged",
         f"SET {names.owner_key('default', 0)} squatter",
         f"HSET {names.fleet_key('default', 'states')} a forged",
+        f"SET {names.proven_key('default', NODE, b'k')} 1",  # who may trust a token without review
     ],
 )  # fmt: skip
 def test_collectors_only_write_what_is_of_nodes(server: Path, logins: Logins, command: str) -> None:

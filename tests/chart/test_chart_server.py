@@ -110,7 +110,7 @@ def refusal(kube: Kube, manifest: dict[str, Any]) -> str:
     return ""
 
 
-def test_profiles_over_their_limits_are_refused_at_admission(kube: Kube, limited: None) -> None:
+def test_admission_refuses_profiles_over_their_limits(kube: Kube, limited: None) -> None:
     for kind, spec in NAMED.items():
         why = refusal(kube, profile("limited", spec))
         assert "is not permitted in profiles: name another" in why, kind

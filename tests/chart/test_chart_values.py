@@ -184,7 +184,7 @@ def test_limits_of_profiles_are_flags_of_the_operator(helm: Helm) -> None:
         ),
     ],
 )
-def test_limits_of_profiles_hold_at_admission_where_the_api_server_can(
+def test_admission_limits_profiles_where_the_api_server_can(
     helm: Helm, kubernetes: str, flags: tuple[str, ...], expected: bool
 ) -> None:
     kinds = {each["kind"] for each in helm.render(*flags, kubernetes=kubernetes)}

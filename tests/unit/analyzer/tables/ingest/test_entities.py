@@ -269,7 +269,7 @@ def test_series_that_numbers_name_become_columns(tmp_path: Path) -> None:
     assert len(data.times_ns) == SAMPLES
 
 
-def test_a_process_that_is_started_again_is_still_one_series(tmp_path: Path) -> None:
+def test_a_process_that_is_started_again_is_a_single_series(tmp_path: Path) -> None:
     rows = [f"{EPOCH + s},{1000 + s // 30},{s % 7}.5" for s in range(120)]
     data = table(tmp_path, "time,pid,load", rows)
     assert data.understanding.entities == ()

@@ -74,7 +74,7 @@ def test_other_bytes_with_zeros_are_no_text(write: Write) -> None:
 
 
 @pytest.mark.parametrize("pack", PACKERS)
-def test_a_file_that_is_cut_off_is_refused(write: Write, pack: Callable[[bytes], bytes]) -> None:
+def test_a_truncated_file_is_refused(write: Write, pack: Callable[[bytes], bytes]) -> None:
     path = write(pack(TEXT.encode() * 50)[:-20])
     with pytest.raises(TableFileError, match="damaged or cut off"):
         read(path)
