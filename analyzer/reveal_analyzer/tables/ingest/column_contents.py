@@ -18,11 +18,11 @@ _BRACKETS = re.compile(r"[\[(]\s*([A-Za-zµ°%/]{1,8})\s*[\])]\s*(?:\{.*\})?\Z")
 
 
 # of drivers that know no value: the largest of 64 and 32 bits, and those of DCGM (dcgm_fields.h)
-_NO_VALUES = np.array(
+NO_VALUES = np.array(
     [2.0**64 - 1, 2.0**63 - 1, 2.0**32 - 1, *(2.0**47 + n for n in range(4)),
      *(2.0**31 - 16 + n for n in range(4))]
 )  # fmt: skip
-_LEAST_OF_NONE = float(_NO_VALUES.min())
+_LEAST_OF_NONE = float(NO_VALUES.min())
 _ENDLESS = "infinite values, 2^32 - 1, 2^64 - 1 and the like"
 
 
@@ -80,7 +80,7 @@ class ColumnContents:
         endless = (values >= _LEAST_OF_NONE) | (values == -np.inf)
         if endless.any():
             large = values[endless]
-            endless[endless] = np.isinf(large) | np.isin(large, _NO_VALUES)
+            endless[endless] = np.isinf(large) | np.isin(large, NO_VALUES)
             self.infinite |= endless.any(axis=0)
             values[endless] = np.nan
         self.known += (~np.isnan(values)).sum(axis=0)

@@ -46,7 +46,6 @@ _OTHERS = {
 }
 _UTF16 = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
 _MOST_ZEROS = 0.9  # of every second byte: those of Latin text in UTF-16
-_OPENERS = {_GZIP: gzip.open, _BZIP2: bz2.open, _XZ: lzma.open}
 _HEAD_BYTES = 4096
 _PIECE = 1 << 14  # compressed bytes read at once: their content is in memory
 _ZSTD_PIECE = 512  # likewise: a block of 128 KiB takes four bytes (RFC 8878, 3.1.1.2)
@@ -117,14 +116,21 @@ def open_text(path: Path) -> Iterator[io.BufferedReader]:
 @contextlib.contextmanager
 def _unpacked(file: io.BufferedReader) -> Iterator[io.BufferedReader]:
     head = file.peek(8)
-    opener = next((of for magic, of in _OPENERS.items() if head.startswith(magic)), None)
-    if opener is not None:
-        with opener(file) as unpacked:
+    if head.startswith((_GZIP, _BZIP2, _XZ)):
+        with _decompressor(file, head) as unpacked:
             yield io.BufferedReader(_Bounded(cast(BinaryIO, unpacked), file), _BUFFER)
     elif head.startswith(_ZSTD):
         yield io.BufferedReader(_Bounded(cast(BinaryIO, _ZstdReader(file)), file), _BUFFER)
     else:
         yield file
+
+
+def _decompressor(
+    file: io.BufferedReader, head: bytes
+) -> gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile:
+    if head.startswith(_GZIP):
+        return gzip.GzipFile(fileobj=file)
+    return bz2.BZ2File(file) if head.startswith(_BZIP2) else lzma.LZMAFile(file)
 
 
 def _utf16(head: bytes) -> str:

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reveal_analyzer.tables.ingest import mmap_buffer
+from reveal_analyzer.tables.ingest.column_contents import NO_VALUES
 from reveal_analyzer.tables.ingest.open import FileKind, TableFileError, kind_of
 from reveal_analyzer.tables.ingest.reader import ReadOptions, read
 from reveal_analyzer.tables.ingest.time_texts import UNREADABLE
@@ -27,7 +28,7 @@ EPOCH = 1_700_000_000
 
 numbers = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False, width=64), st.integers(-(2**53), 2**53)
-)
+).filter(lambda number: float(number) not in NO_VALUES)
 cells = st.one_of(numbers, st.sampled_from(["", "NaN", "null", "-"]))
 
 
