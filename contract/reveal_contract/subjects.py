@@ -16,6 +16,7 @@ from reveal_contract.foreign_names import make_printable, printable
 from reveal_contract.names import camel_case
 
 MAX_SUBJECTS = 4096
+MAX_GPUS = 4096  # of a pod; no host has so many
 _MAX_LENGTH = 4096
 
 
@@ -41,7 +42,8 @@ class Identity:
     to, as ``Kind/name``.  ``parent`` is the instance of the subject whose cgroup contains this one;
     its counters include those of this subject, as they do those of the process groups ``inner``,
     which it contains in some hierarchies only.  ``host_network`` means that it has no network
-    namespace of its own.  Times are ns since the epoch; ``until_ns`` is 0 while it is alive.  All
+    namespace of its own.  ``gpus`` are those of its pod, 0 where they are not known, at most
+    ``MAX_GPUS``.  Times are ns since the epoch; ``until_ns`` is 0 while it is alive.  All
     texts are printable: ``cgroup`` may differ from the path that the kernel knows.
     """
 
@@ -61,6 +63,7 @@ class Identity:
     until_ns: int = 0
     job: str = ""
     inner: tuple[str, ...] = ()
+    gpus: int = 0
 
     def __post_init__(self) -> None:
         make_printable(self, _TEXTS)
@@ -68,6 +71,8 @@ class Identity:
             texts = getattr(self, name)
             if not all(map(str.isprintable, texts)):
                 object.__setattr__(self, name, tuple(map(printable, texts)))
+        if not 0 <= self.gpus <= MAX_GPUS:
+            object.__setattr__(self, "gpus", min(max(self.gpus, 0), MAX_GPUS))
 
 
 _TEXTS = tuple(spec.name for spec in fields(Identity) if spec.type == "str")

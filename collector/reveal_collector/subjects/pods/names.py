@@ -79,6 +79,7 @@ def _of_pod(owner: SubjectPath, pod: Pod) -> Identity:
         qos=pod.qos or owner.qos,
         cgroup=owner.root,
         host_network=pod.host_network,
+        gpus=pod.gpus,
     )
 
 

@@ -10,10 +10,15 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from reveal_contract.kube.pod_metadata import controller_of, job_of, text_of
+from reveal_contract.subjects import MAX_GPUS
 
 # The kubelet's own uid of a static pod; the mirror pod in the API has another uid.
 _CONFIG_HASH = "kubernetes.io/config.hash"
 _STATUSES = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
+_GPU = "/gpu"  # nvidia.com/gpu, amd.com/gpu: a GPU, or a part of it where the plugin shares GPUs
+# of the two drivers; other resources of this domain are memory, or only permit to monitor
+_INTEL_GPUS = ("gpu.intel.com/i915", "gpu.intel.com/xe")
+_MOST_DIGITS = 9  # of an amount
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +26,7 @@ class Pod:
     """One pod; ``containers`` maps container ids, without the runtime's prefix, to names.
 
     ``owner`` is its controller, ``job`` what its labels say that it belongs to: ``Kind/name``.
+    ``gpus`` is the sum over its containers, at most ``MAX_GPUS``.
     """
 
     uid: str
@@ -34,6 +40,7 @@ class Pod:
     host_network: bool = False
     node: str = ""
     mains: tuple[str, ...] = ()  # names of the containers that are neither init nor ephemeral
+    gpus: int = 0
 
     @property
     def key(self) -> str:
@@ -109,7 +116,8 @@ def pod_of(row: object) -> Pod | None:
         qos=text_of(status, "qosClass"),
         host_network=spec.get("hostNetwork") is True,
         node=text_of(spec, "nodeName"),
-        mains=_mains(spec),
+        mains=tuple(text_of(row, "name") for row in _mains(spec)),
+        gpus=_gpus(spec),
     )
 
 
@@ -140,10 +148,30 @@ def _containers(status: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
-def _mains(spec: Mapping[str, Any]) -> tuple[str, ...]:
+def _mains(spec: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the containers that are neither init nor ephemeral."""
     rows = spec.get("containers")
-    named = rows if isinstance(rows, list) else []
-    return tuple(text_of(row, "name") for row in named if isinstance(row, Mapping))
+    return [row for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else []
+
+
+def _gpus(spec: Mapping[str, Any]) -> int:
+    """Return the GPUs of all containers by their limits, which a device plugin needs."""
+    limits = (_mapping(_mapping(row, "resources"), "limits") for row in _mains(spec))
+    named = (item for each in limits for item in each.items())
+    return min(sum(_amount(amount) for name, amount in named if _is_gpu(name)), MAX_GPUS)
+
+
+def _is_gpu(resource: object) -> bool:
+    return isinstance(resource, str) and (resource.endswith(_GPU) or resource in _INTEL_GPUS)
+
+
+def _amount(value: object) -> int:
+    """Return a whole amount of a resource, as the API writes it; 0 for anything else."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return max(0, value)
+    if not isinstance(value, str) or not value.isascii() or len(value) > _MOST_DIGITS:
+        return 0
+    return int(value) if value.isdecimal() else 0
 
 
 def _mapping(row: Mapping[str, Any], key: str) -> Mapping[str, Any]:
