@@ -6,7 +6,7 @@ All of its texts are printable, whoever chose the names in them.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
@@ -16,6 +16,7 @@ from reveal_contract.metric import Subsystem
 from reveal_contract.names import camel_case
 
 _MOST_LOST = 99.9  # percent: who lost all of its time has no slowdown
+_SECONDS_PER_HOUR = 3600
 
 
 class Severity(StrEnum):
@@ -251,6 +252,37 @@ class DelayedJob:
 
 
 @dataclass(frozen=True, slots=True)
+class Cost:
+    """GPU-hours that jobs lost by a finding so far, between ``low`` and ``high``.
+
+    ``gpus`` are those of the jobs that lose now, ``lost_gpus`` is how many of them this is worth.
+    """
+
+    gpus: int
+    lost_gpus: float
+    lost_gpu_hours: float
+    low: float
+    high: float
+
+    def extended(self, seconds: float) -> Cost:
+        """Return it ``seconds`` later, if jobs lose as much; the interval grows in proportion."""
+        hours = self.lost_gpu_hours + self.lost_gpus * max(0.0, seconds) / _SECONDS_PER_HOUR
+        factor = hours / self.lost_gpu_hours if self.lost_gpu_hours else 1.0
+        high = max(hours, self.high * factor)
+        return replace(self, lost_gpu_hours=hours, low=self.low * factor, high=high)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the row without floats: parts of GPUs and hours are decimal strings."""
+        return {
+            "gpus": self.gpus,
+            "lostGPUs": f"{self.lost_gpus:.2f}",
+            "lostGPUHours": f"{self.lost_gpu_hours:.3f}",
+            "lowGPUHours": f"{self.low:.3f}",
+            "highGPUHours": f"{self.high:.3f}",
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class EvidenceRef:
     """Where the samples of a finding are kept: the kind of store, and their name there."""
 
@@ -266,8 +298,9 @@ class Finding:
     ``share_metric``.  ``victims`` suffer from it (``namespace/name`` of a pod), where a known cause
     says how to recognize them.  ``lost_time`` is what jobs lost by the cause, most first, on a node
     with the lost-time ledger.  ``delayed_job`` is the job that waits for the first pod or subject,
-    if the scope is ``Job``.  ``resolution`` says why a resolved finding ended.  ``evidence_ref``
-    names the samples that are kept of it.
+    if the scope is ``Job``.  ``cost`` is what the jobs lost in GPU-hours, if their GPUs are known.
+    ``resolution`` says why a resolved finding ended.  ``evidence_ref`` names the samples that are
+    kept of it.
     """
 
     id: str
@@ -298,6 +331,12 @@ class Finding:
     lost_time: tuple[JobLoss, ...] = ()
     evidence_ref: EvidenceRef | None = None
     delayed_job: DelayedJob | None = None
+    cost: Cost | None = None
+
+    @property
+    def lost_gpu_hours(self) -> float:
+        """GPU-hours that jobs lost so far; 0 where that is not known."""
+        return self.cost.lost_gpu_hours if self.cost is not None else 0.0
 
     def __post_init__(self) -> None:
         make_printable(self, ("node_name", "claim"))
@@ -352,6 +391,8 @@ class Finding:
             row["lostTime"] = [loss.to_dict() for loss in self.lost_time]
         if self.delayed_job is not None:
             row["delayedJob"] = self.delayed_job.to_dict()
+        if self.cost is not None:
+            row["cost"] = self.cost.to_dict()
         if self.evidence_ref is not None:
             row["evidenceRef"] = _camel(self.evidence_ref)
         return row

@@ -11,6 +11,7 @@ from hypothesis import given
 
 from reveal_contract.finding import (
     Confidence,
+    Cost,
     Evidence,
     EvidenceRef,
     Finding,
@@ -24,7 +25,7 @@ from reveal_contract.finding import (
 )
 from reveal_contract.kube.anomaly_report import MAX_BYTES, ReportOwner, WindowLengths, report
 from reveal_contract.kube.names import REPORTS
-from reveal_contract.kube.report_parser import parse_report
+from reveal_contract.kube.report_parser import parse_report, parse_row
 from reveal_contract.metric import Subsystem
 from support.crd_schema import faults, schema
 from support.finding_factory import ANY_FINDING, SECOND, START_NS, finding, largest
@@ -113,6 +114,33 @@ def test_windows_are_those_within_the_time() -> None:
         "count": 58, "firstTime": "2023-11-14T22:13:20.123Z",
         "lastTime": "2023-11-14T22:15:20.123Z",
     }  # fmt: skip
+
+
+def test_a_refreshed_report_costs_what_was_lost_since() -> None:
+    result = report(finding(cost=Cost(8, 2.0, 1.0, 0.5, 1.5)), "p", 1)
+    first = result.refreshed(START_NS + 5 * SECOND + 1800 * SECOND)
+    again = first.refreshed(START_NS + 5 * SECOND + 3600 * SECOND)
+    assert first.status["cost"]["lostGPUHours"] == "2.000"
+    assert again.status["cost"] == {
+        "gpus": 8, "lostGPUs": "2.00", "lostGPUHours": "3.000", "lowGPUHours": "1.500",
+        "highGPUHours": "4.500",
+    }  # fmt: skip
+    assert result.status["cost"]["lostGPUHours"] == "1.000"  # the original is unchanged
+
+
+def test_a_cost_is_read_from_a_report_and_from_a_row() -> None:
+    costly = finding(cost=Cost(8, 0.5, 1.25, 0.75, 2.0))
+    written = report(costly, "p", 1)
+    read = parse_report(written.to_create(OWNER) | {"status": written.status})
+    assert read is not None
+    assert read.finding.cost == costly.cost
+    assert "cost" not in read.extra
+    row = parse_row(costly.to_dict())
+    assert row is not None
+    assert row.cost == costly.cost
+    bare = parse_row({**costly.to_dict(), "cost": {"gpus": 8, "lostGPUHours": "1.250"}})
+    assert bare is not None
+    assert bare.cost == Cost(8, 0.0, 1.25, 1.25, 1.25)
 
 
 def test_a_report_resolved_by_the_sink_has_the_reason() -> None:

@@ -179,7 +179,7 @@ def test_lines_that_older_servers_refuse_stand_between_two_marks() -> None:
         (
             names.REPORTS,
             ["Node", "Subsystem", "Severity", "State", "Cause", "Last", "Age"],
-            ["Resolution", "Silenced", "Agree", "Metric", "Pods", "Claim"],
+            ["GPU-h", "Resolution", "Silenced", "Agree", "Metric", "Pods", "Claim"],
         ),
     ],
 )

@@ -6,11 +6,13 @@ import json
 from dataclasses import replace
 from datetime import datetime
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from reveal_contract.finding import (
     Confidence,
+    Cost,
     DelayedJob,
     Evidence,
     Finding,
@@ -113,6 +115,28 @@ def test_a_bare_finding_has_every_field_but_its_end_peers_and_impact() -> None:
     assert row["pods"] == row["evidence"] == []
 
 
+def test_the_row_has_the_cost_as_decimal_strings() -> None:
+    costly = replace(BARE, cost=Cost(8, 0.857142, 1.8004, 1.2, 2.4))
+    assert costly.to_dict()["cost"] == {
+        "gpus": 8, "lostGPUs": "0.86", "lostGPUHours": "1.800", "lowGPUHours": "1.200",
+        "highGPUHours": "2.400",
+    }  # fmt: skip
+    assert (costly.lost_gpu_hours, BARE.lost_gpu_hours) == (1.8004, 0.0)
+
+
+def test_a_cost_goes_on_with_its_rate_and_its_interval_grows_in_proportion() -> None:
+    cost = Cost(8, 0.9, 1.8, 1.2, 2.4)
+    later = cost.extended(3600.0)
+    assert (later.gpus, later.lost_gpus) == (8, 0.9)
+    assert (later.lost_gpu_hours, later.low, later.high) == pytest.approx((2.7, 1.8, 3.6))
+    assert cost.extended(0.0) == cost.extended(-9.0) == cost
+
+
+def test_a_cost_without_any_hours_yet_is_between_nothing_and_all() -> None:
+    later = Cost(8, 2.0, 0.0, 0.0, 0.0).extended(1800.0)
+    assert (later.lost_gpu_hours, later.low, later.high) == (1.0, 0.0, 1.0)
+
+
 def test_the_row_holds_no_floats() -> None:
     """Reports are Kubernetes objects: integers and decimal strings only."""
 
@@ -122,7 +146,7 @@ def test_the_row_holds_no_floats() -> None:
             for inner in part.values() if isinstance(part, dict) else part:
                 check(inner)
 
-    check(FULL.to_dict())
+    check(replace(FULL, cost=Cost(8, 0.9, 1.8, 1.2, 2.4)).to_dict())
 
 
 def test_an_identity_is_stable_and_a_name_kubernetes_takes() -> None:

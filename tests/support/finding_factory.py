@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from reveal_contract.finding import (
     Confidence,
+    Cost,
     DelayedJob,
     Evidence,
     EvidenceRef,
@@ -91,6 +92,7 @@ def largest() -> Finding:
         share_metric="s" * 200,
         peers=Peers(9, "0" * 200, "1" * 200),
         impact=Impact("j" * 400, 9.14, 8.04, 10.24, 1716.4, 1572.7, START_NS, 30, "c" * 200, 188),
+        cost=Cost(10**6, 83_713.9, 12_345_678.9, 1.0, 98_765_432.1),
         score_percent=1000,
         confidence_percent=-4,
     )
@@ -282,6 +284,7 @@ def finding_with_all_fields(now_ns: int) -> Finding:
         peers=Peers(9, "0", "4294967296"),
         evidence_ref=EvidenceRef("Redis", found.id),
         delayed_job=DelayedJob("ml/Job/train", 8, 12.0, 9.5, 14.0),
+        cost=Cost(8, 0.818, 1.8004, 1.25, 2.4),
     )
 
 
@@ -294,6 +297,7 @@ _TEXT = st.text(max_size=300)
 _WORD = st.text(min_size=1, max_size=300)
 _PERCENT = st.integers(-1000, 1000)
 _TENTHS = st.integers(0, 1000).map(lambda tenths: tenths / 10)
+_HOURS = st.integers(0, 10**12).map(lambda thousandths: thousandths / 1000)
 _TIME = st.integers(0, 4 * 10**18)
 _SURE = st.sampled_from(Confidence)
 
@@ -340,5 +344,6 @@ ANY_FINDING = st.builds(
     victims=_many(_TEXT),
     share_metric=_TEXT,
     lost_time=_many(st.builds(JobLoss, _TEXT, _TENTHS, st.integers(0, 60))),
+    cost=st.none() | st.builds(Cost, st.integers(0, 10**6), _HOURS, _HOURS, _HOURS, _HOURS),
     resolution=st.sampled_from(Resolution),
 )

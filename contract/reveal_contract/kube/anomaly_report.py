@@ -273,11 +273,13 @@ class Report:
         return _fitted(replace(self, finding=over))
 
     def refreshed(self, now_ns: int, lengths: WindowLengths = EACH_SECOND) -> Report:
-        """Return it as last observed at ``now_ns``."""
-        windows = self.windows
+        """Return it as last observed at ``now_ns``; what it costs goes on until then."""
+        windows, cost = self.windows, self.finding.cost
         if windows is not None:
             windows = Windows.between(windows.first_ns, now_ns, lengths)
-        finding = replace(self.finding, last_observed_ns=_whole_ms(now_ns))
+        if cost is not None:
+            cost = cost.extended((now_ns - self.finding.last_observed_ns) / NS_PER_SECOND)
+        finding = replace(self.finding, last_observed_ns=_whole_ms(now_ns), cost=cost)
         return replace(self, finding=finding, windows=windows)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from reveal_contract.finding import (
     Confidence,
+    Cost,
     DelayedJob,
     Evidence,
     EvidenceRef,
@@ -34,7 +35,7 @@ _KNOWN = {
     "state", "severity", "subsystem", "subsystems", "lastSeenTime", "resolvedTime",
     "resolution", "claim", "hypothesis", "methods", "evidence", "pods", "subjects", "victims",
     "peers", "impact", "scorePercent", "confidencePercent", "notes", "cause", "agree", "podNames",
-    "shareMetric", "lostTime", "delayedJob", "evidenceRef", "windows", "profileGeneration",
+    "shareMetric", "lostTime", "delayedJob", "cost", "evidenceRef", "windows", "profileGeneration",
 }  # fmt: skip
 
 Row = Mapping[str, Any]
@@ -118,7 +119,7 @@ def _with_status(name: str, identity: ReportIdentity, status: Row) -> Report:
 
 def _finding(identity: ReportIdentity, status: Row) -> Finding:
     hypothesis, peers, impact = (status.get(key) for key in ("hypothesis", "peers", "impact"))
-    ref, delayed = status.get("evidenceRef"), status.get("delayedJob")
+    ref, delayed, cost = (status.get(key) for key in ("evidenceRef", "delayedJob", "cost"))
     resolved = status.get("resolvedTime")
     last_time = status.get("lastSeenTime")
     return Finding(
@@ -150,6 +151,7 @@ def _finding(identity: ReportIdentity, status: Row) -> Finding:
         lost_time=tuple(map(_job_loss, status.get("lostTime", ()))),
         evidence_ref=EvidenceRef(ref["store"], ref["name"]) if ref else None,
         delayed_job=_delayed_job(delayed) if delayed else None,
+        cost=_cost(cost) if cost else None,
     )
 
 
@@ -216,6 +218,17 @@ def _delayed_job(row: Row) -> DelayedJob:
         float(slowdown),
         float(row.get("lowPercent", slowdown)),
         float(row.get("highPercent", slowdown)),
+    )
+
+
+def _cost(row: Row) -> Cost:
+    hours = row["lostGPUHours"]
+    return Cost(
+        row.get("gpus", 0),
+        float(row.get("lostGPUs", 0)),
+        float(hours),
+        float(row.get("lowGPUHours", hours)),
+        float(row.get("highGPUHours", hours)),
     )
 
 
