@@ -24,6 +24,7 @@ from reveal_analyzer.hypotheses.bound_signature import ConditionInputs
 from reveal_analyzer.hypotheses.signature_matcher import Matches, SignatureMatcher
 from reveal_analyzer.ledger.accounts import AccountReader, Accounts
 from reveal_analyzer.ledger.announced_shares import ShareSource, equal_shares
+from reveal_analyzer.ledger.cost_meter import CostMeter
 from reveal_analyzer.ledger.job_losses import JobLosses
 from reveal_analyzer.ledger.loss_watch import NOTHING, LossWatch
 from reveal_analyzer.ledger.lost_time import LostTime, lost_time
@@ -48,13 +49,14 @@ from reveal_contract.finding import FindingUpdate, Method
 from reveal_contract.metric import Subsystem
 from reveal_contract.sensitivity import SENSITIVITIES
 from reveal_contract.settings import AnalyzerSettings
+from reveal_contract.time_units import NS_PER_SECOND
 from reveal_contract.wire import Message
 
 __all__ = ["OPTIONAL_STATE", "Announced", "NodeAnalyzer", "Status"]
 
 # sections of the saved state that are left out, in this order, if it is too large
 OPTIONAL_STATE: tuple[SectionPath, ...] = (
-    ("minute",), *(("live", *path) for path in OPTIONAL), ("cases", "subjects")
+    ("minute",), *(("live", *path) for path in OPTIONAL), ("costs",), ("cases", "subjects")
 )  # fmt: skip
 # how the node is when nothing is wrong; jobs may be others in another scan
 _BASELINE = frozenset({"live", "job_starts"})
@@ -134,6 +136,7 @@ class NodeAnalyzer:
             node, rules, self._history, self._agreeing, selection, self._live
         )
         self._jobs = JobMonitor(node, rules, self._history, leave_out)
+        self._costs = CostMeter(self._history.identity, self._jobs.has_recovered)
         self._paper: PaperMode | None = None
         if settings.mode == "paper":
             self._paper = PaperMode(node, windows, rules, self._history)
@@ -167,13 +170,14 @@ class NodeAnalyzer:
         updates = self._job_losses.added(decided)
         if not self._paper:
             updates = self._jobs.update(message, table, self._findings.latest, updates)
+        updates = self._costs.added(updates, self._now_ns)
         return [] if silent else updates
 
     def finish(self) -> list[FindingUpdate]:
         """Return the last state of the findings that are open when watching ends."""
-        if self._paper:
-            return self._job_losses.added(self._paper.finish())
-        return self._jobs.finish(self._job_losses.added(self._findings.finish()))
+        updates = self._job_losses.added((self._paper or self._findings).finish())
+        updates = updates if self._paper else self._jobs.finish(updates)
+        return self._costs.added(updates, self._now_ns)
 
     def save(self) -> StateTree:
         """Return what was learned, by part; it may be saved at any time between two slices."""
@@ -209,7 +213,7 @@ class NodeAnalyzer:
         """Return the parts whose state is saved, in the order in which they are restored."""
         parts: dict[str, Stateful] = {
             "clock": self._clock, "job_starts": self._job_starts, "job_losses": self._job_losses,
-            "losses": self._losses,
+            "losses": self._losses, "costs": self._costs,
         }  # fmt: skip
         if self._paper:  # the others do not run: what they knew would be outdated later
             return {
@@ -263,6 +267,11 @@ class NodeAnalyzer:
             self._deriver.reset()
             self._live.reset_recent()
             self._methods.reset()
+
+    @property
+    def _now_ns(self) -> int:
+        """The end of the last slice, ns by the clock of the node; 0 before the first slice."""
+        return self._last[1] + NS_PER_SECOND if self._last else 0
 
     @property
     def _any_open(self) -> bool:

@@ -129,6 +129,10 @@ class JobMonitor:
             for each in self._slowdowns.values()
         ]
 
+    def has_recovered(self, finding_id: str) -> bool:
+        """Return whether the job of a finding's impact has its baseline step time again."""
+        return self._related.has_recovered(finding_id)
+
     def save(self) -> StateTree:
         """Return rhythms with their references, open slowdowns, and costs of other findings."""
         return {

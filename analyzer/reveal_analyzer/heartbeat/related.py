@@ -157,6 +157,11 @@ class RelatedFindings:
         }
         return tuple(sorted(open_, key=lambda id_: (open_[id_].first_ns, id_)))
 
+    def has_recovered(self, finding_id: str) -> bool:
+        """Return whether the job that a finding slowed has its baseline step time again."""
+        related = self._known.get(finding_id)
+        return related is not None and related.cost is not None and bool(related.note)
+
     def save(self) -> StateTree:
         """Return times and costs of the latest findings."""
         latest = sorted(self._known.items(), key=lambda item: item[1].first_ns)[-_MOST_SAVED:]

@@ -27,6 +27,7 @@ from reveal_analyzer.subjects.means import Layout, Row, SubjectMeans, subject_me
 from reveal_analyzer.subjects.reference import SubjectReference
 from reveal_contract.channels import Channel
 from reveal_contract.finding import Confidence
+from reveal_contract.subjects import Identity
 from reveal_contract.time_units import NS_PER_SECOND
 
 _BEFORE_S = 60  # seconds before a case: its active seconds are compared with them
@@ -142,6 +143,11 @@ class SubjectHistory:
         """Return the name that people use for the subject of an instance at a time."""
         directory = self.directory()
         return directory.display_name(directory.key(instance, time_ns))
+
+    def identity(self, instance: str, time_ns: int) -> Identity | None:
+        """Return what was announced of the subject that had an instance by a time."""
+        directory = self.directory()
+        return directory.identity(directory.key(instance, time_ns))
 
     def _named(
         self,

@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from reveal_analyzer.node import NodeAnalyzer
+from reveal_analyzer.node import Announced, NodeAnalyzer
 from reveal_analyzer.state.codec import Position, SavedState, decode, encode
 from reveal_contract.finding import FindingChange, FindingUpdate, State
 from reveal_contract.metric import Subsystem
 from reveal_contract.settings import AnalyzerSettings
-from reveal_contract.time_units import NS_PER_SECOND
+from reveal_contract.subjects import Identity, SubjectKind
+from reveal_contract.time_units import NS_PER_HOUR, NS_PER_SECOND
 from support.heartbeat_nodes import JOB, HeartbeatNode, Job
 from support.synthetic_node import FAST
 
@@ -56,6 +57,19 @@ def test_a_slowdown_alone_is_a_finding_of_the_node() -> None:
     assert last.node_name == "n1"
     assert last.impact is not None
     assert abs(last.impact.slowdown_percent - 12) < 1
+
+
+def test_a_slowdown_costs_the_gpus_of_its_job_for_as_long_as_it_lasts() -> None:
+    pod = Identity(JOB, SubjectKind.POD, "u", "ml", "train-0", gpus=8)
+    settings = AnalyzerSettings(warmup_seconds=60)
+    judge = NodeAnalyzer("n1", settings, announced=Announced(lambda: [pod]))
+    last = run(judge, node(12))[-1].finding
+    assert last.state is State.RESOLVED
+    assert last.cost is not None
+    assert last.cost.gpus == 8
+    hours = (last.last_observed_ns - last.first_observed_ns) / NS_PER_HOUR
+    assert last.cost.lost_gpu_hours == pytest.approx(8 * 12 / 112 * hours, rel=0.3)
+    assert last.cost.low <= last.cost.lost_gpu_hours <= last.cost.high
 
 
 def test_a_healthy_job_has_no_finding_and_is_in_the_status() -> None:

@@ -53,6 +53,18 @@ def opened(
     return related.with_cost(update, states, BEGIN + (first + later) * SECOND).finding
 
 
+def test_a_finding_whose_job_has_its_baseline_steps_again_has_recovered() -> None:
+    states, related = {JOB: slow(20, since=1000)}, RelatedFindings()
+    opened(related, 1000, states)
+    assert not related.has_recovered("network-1")
+    state = states[JOB]
+    state.impact, state.since_ns = None, None
+    state.end = SlowdownEnd(BEGIN + 1000 * SECOND, BEGIN + 1060 * SECOND, Resolution.ENDED)
+    related.refresh([], states, BEGIN + 1070 * SECOND)
+    assert related.has_recovered("network-1")
+    assert not related.has_recovered("network-2")
+
+
 def test_an_old_slowdown_is_no_cost_of_a_later_finding() -> None:
     states = {JOB: slow(20, since=1000)}
     related = RelatedFindings()
