@@ -9,10 +9,12 @@ from reveal_analyzer.formatting import decimal
 from reveal_analyzer.gangs.cases import GangCase
 from reveal_analyzer.gangs.rank import WINDOW_S, LostPart, Rank
 from reveal_analyzer.gangs.straggler import Straggler
+from reveal_analyzer.ledger.cost_meter import lost_share
 from reveal_analyzer.ledger.lost_time import reason_of
 from reveal_contract import ledger
 from reveal_contract.finding import (
     Confidence,
+    Cost,
     DelayedJob,
     Evidence,
     Finding,
@@ -27,7 +29,7 @@ from reveal_contract.finding import (
 )
 from reveal_contract.metric import Subsystem
 from reveal_contract.severity import of_slowdown
-from reveal_contract.time_units import NS_PER_SECOND
+from reveal_contract.time_units import NS_PER_HOUR, NS_PER_SECOND
 
 HYPOTHESIS = "StragglingRank"
 _UNOBSERVED = "the job is no longer read; whether it is still delayed is unknown"
@@ -84,6 +86,7 @@ def finding(case: GangCase, *, resolved: bool = False) -> Finding:
             case.job, case.straggler.count, percent, min(case.percents), max(case.percents)
         ),
         lost_time=cause.lost_time,
+        cost=_cost(case),
         score_percent=round(100 * percent / (percent + 3.0)),
         confidence_percent=confidence,
         resolution=_resolution(case) if resolved else Resolution.NONE,
@@ -171,6 +174,17 @@ def _confidence(case: GangCase) -> int:
 
 def _resolution(case: GangCase) -> Resolution:
     return Resolution.UNOBSERVED if case.is_unobserved else Resolution.ENDED
+
+
+def _cost(case: GangCase) -> Cost | None:
+    """Return what the whole job lost since the first window; None if its GPUs are not known."""
+    gpus = case.straggler.gpus
+    if not gpus:
+        return None
+    hours = (_ns(case.last + 1) - _ns(case.first)) / NS_PER_HOUR
+    percents = (case.percent, min(case.percents), max(case.percents))
+    lost, low, high = (gpus * lost_share(percent) for percent in percents)
+    return Cost(gpus, lost, lost * hours, low * hours, high * hours)
 
 
 def _seconds(case: GangCase) -> int:

@@ -1,7 +1,7 @@
 """What one rank of a job did in a window of ten seconds, and its form in Redis: pure.
 
 Ranks are subjects that belong to the same job by their names, on any nodes.  Rows are JSON lists in
-the order of the fields.
+the order of the fields; those of an earlier version end before ``gpus``.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from statistics import median
 from typing import Any
 
 from reveal_contract import foreign_json
+from reveal_contract.subjects import MAX_GPUS
 from reveal_contract.time_units import NS_PER_SECOND
 
 WINDOW_S = 10
@@ -42,7 +43,8 @@ class Rank:
 
     ``desired`` is the number of CPUs that it wanted, mean.  ``step_s`` is the length of its steps,
     0 where that is not known, and ``slower_percent`` by how much they are longer than those that
-    were learned.  ``namespace`` is "" unless it is a pod.
+    were learned.  ``namespace`` is "" unless it is a pod.  ``gpus`` are those of its pod, 0 where
+    they are not known.
     """
 
     job: str
@@ -56,6 +58,7 @@ class Rank:
     step_s: float
     slower_percent: float
     lost: tuple[LostPart, ...]
+    gpus: int = 0
 
     @property
     def subject(self) -> str:
@@ -103,13 +106,14 @@ def _short(value: Any) -> Any:
 
 
 def _rank(row: object) -> Rank:
-    if not isinstance(row, list) or len(row) != len(fields(Rank)):
+    whole = len(fields(Rank))
+    if not isinstance(row, list) or len(row) not in (whole - 1, whole):
         raise RankError(f"{ascii(row)[:80]} is not a rank")
-    *plain, lost = row
+    *plain, lost, gpus = row if len(row) == whole else [*row, 0]
     values = [_value(each, spec.type) for each, spec in zip(plain, fields(Rank), strict=False)]
     if not isinstance(lost, list):
         raise RankError(f"{ascii(lost)[:80]} is not what a rank lost")
-    return Rank(*values, tuple(map(_lost, lost)))  # type: ignore[call-arg, arg-type]
+    return Rank(*values, tuple(map(_lost, lost)), _gpus(gpus))  # type: ignore[call-arg, arg-type]
 
 
 def _lost(row: object) -> LostPart:
@@ -117,6 +121,12 @@ def _lost(row: object) -> LostPart:
         case [str(part), int() | float() as share, str(culprit)] if 0 <= share <= 1:
             return LostPart(part, float(share), culprit[:_MOST_TEXT])
     raise RankError(f"{ascii(row)[:80]} is not what a rank lost")
+
+
+def _gpus(value: object) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_GPUS:
+        return value
+    raise RankError(f"{ascii(value)[:80]} is not a number of GPUs")
 
 
 def _value(value: object, kind: object) -> str | int | float:

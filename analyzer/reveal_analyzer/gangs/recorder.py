@@ -74,8 +74,7 @@ class RankRecorder:
 
     def _rank(self, lost: LostTime, step: StepTime | None) -> Iterator[Rank]:
         end_ns = (self._window + 1) * WINDOW_S * NS_PER_SECOND
-        directory = self._history.directory()
-        identity = directory.identity(directory.key(lost.subject, end_ns))
+        identity = self._history.identity(lost.subject, end_ns)
         if identity is not None and not _may_be_rank(identity):
             return
         name = identity.name if identity is not None and identity.namespace else lost.subject
@@ -85,6 +84,7 @@ class RankRecorder:
             identity.namespace if identity else "", name, identity.uid if identity else "",
             lost.desired, step.period if step else 0.0, _slower(step),
             tuple(LostPart(loss.part, loss.share, loss.culprit) for loss in lost.losses),
+            identity.gpus if identity else 0,
         )  # fmt: skip
 
 

@@ -45,7 +45,8 @@ class Straggler:
     """A job of ``count`` ranks is ``percent`` slower because of one of them.
 
     ``lost`` are the parts of the rank's lost time, the largest first.  Without any, the rank works
-    longer for each step by the part ``longer`` of what it did before.
+    longer for each step by the part ``longer`` of what it did before.  ``gpus`` are those of all
+    ranks.
     """
 
     rank: Rank
@@ -53,6 +54,7 @@ class Straggler:
     count: int
     lost: tuple[LostPart, ...]
     longer: float = 0.0
+    gpus: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +75,16 @@ def judge(
     """
     if not synchronous:
         return Judgement(unknown=NO_RHYTHM)
-    ranks = _without_own_losses(ranks)
+    ranks, gpus = _without_own_losses(ranks), sum(rank.gpus for rank in ranks)
     for share, rank in (_by_waiting(ranks), _by_change(ranks)):
         percent = slowdown(share)
         if percent >= LEAST_PERCENT:
             lost = tuple(sorted(rank.lost, key=lambda part: -part.share))
-            return Judgement(Straggler(rank, percent, len(ranks), lost))
+            return Judgement(Straggler(rank, percent, len(ranks), lost, gpus=gpus))
     if (own := longer_work(ranks, baseline)) and 100 * own.slowdown >= LEAST_PERCENT:
         longer = own.rank.desired * (1 + own.slowdown) / own.baseline - 1
-        return Judgement(Straggler(own.rank, 100 * own.slowdown, len(ranks), (), longer))
+        percent = 100 * own.slowdown
+        return Judgement(Straggler(own.rank, percent, len(ranks), (), longer, gpus))
     return Judgement(unknown="" if _some_wait(ranks) else NO_WAITING)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from reveal_analyzer.gangs.cases import GangCases
 from reveal_analyzer.gangs.findings import finding, identity
 from reveal_analyzer.gangs.straggler import Judgement
@@ -12,6 +14,8 @@ from reveal_contract.metric import Subsystem
 from support.ranks import JOB, judged, rank, slow, waiting
 
 SLOW = judged([slow(0), *waiting(3)])
+SLOW_GPUS = judged([slow(0, gpus=8), *waiting(3, gpus=8)])
+SLOWER_GPUS = judged([slow(0, 0.4, gpus=8), *waiting(3, gpus=8)])
 OTHER = judged([slow(9), *waiting(3)])
 CALM = Judgement()
 OPENED, CHANGED, RESOLVED = (
@@ -93,6 +97,33 @@ def test_the_finding_is_a_report_and_a_row() -> None:
     assert read is not None
     assert read.finding.delayed_job == parse_row(found.to_dict()).delayed_job  # type: ignore[union-attr]
     assert read.cross_node
+
+
+def test_the_cost_is_that_of_the_whole_job_since_its_first_window() -> None:
+    cases = GangCases()
+    changes(cases, SLOW_GPUS, SLOWER_GPUS, SLOW_GPUS)
+    cost = finding(cases.opened[0]).cost
+    assert cost is not None
+    assert (cost.gpus, cost.lost_gpus) == (32, pytest.approx(32 * 0.3))
+    hours = 30 / 3600  # three windows
+    expected = (32 * 0.3 * hours, 32 * 0.3 * hours, 32 * 0.4 * hours)
+    assert (cost.lost_gpu_hours, cost.low, cost.high) == pytest.approx(expected)
+
+
+def test_without_known_gpus_a_delayed_job_has_no_cost() -> None:
+    cases = GangCases()
+    changes(cases, SLOW, SLOW)
+    assert finding(cases.opened[0]).cost is None
+
+
+def test_a_case_of_an_earlier_version_has_no_gpus() -> None:
+    cases, following = GangCases(), GangCases()
+    changes(cases, SLOW_GPUS, SLOW_GPUS)
+    [row] = cases.rows()
+    del row["straggler"]["gpus"], row["straggler"]["rank"]["gpus"]
+    following.load([row])
+    [case] = following.opened
+    assert (case.straggler.gpus, finding(case).cost) == (0, None)
 
 
 def test_a_process_is_a_subject() -> None:

@@ -17,7 +17,7 @@ from support.evidence_samples import FIRST_NS
 from support.ledger_node import Times, accounts_of
 
 POD = "/kubepods/pod1"
-IDENTITY = Identity(POD, SubjectKind.POD, "u1", "ml", "train-0", owner="StatefulSet/train")
+IDENTITY = Identity(POD, SubjectKind.POD, "u1", "ml", "train-0", owner="StatefulSet/train", gpus=8)
 TIMES = {POD: Times(run=0.5, cpu={"/hog.service": 0.5}), "/hog.service": Times(run=1.0),
          "/idle.service": Times(run=0.01)}  # fmt: skip
 STEP = StepTime(0.25, 0.2, "c", 1.0, (WindowReading(10, 25.0, 1.0, 3.0),))
@@ -37,6 +37,7 @@ def test_a_window_has_what_each_busy_subject_desired_and_lost() -> None:
     pod = ranks["train-0"]
     assert (pod.job, pod.node, pod.uid) == ("ml/StatefulSet/train", "n1", "u1")
     assert (pod.step_s, pod.slower_percent) == (0.25, 25.0)
+    assert (pod.gpus, ranks["/hog.service"].gpus) == (8, 0)
     assert pod.desired == pytest.approx(1.0, rel=0.01)
     [lost] = pod.lost
     assert (lost.part, lost.culprit) == (ledger.WAIT_OTHERS, "/hog.service")

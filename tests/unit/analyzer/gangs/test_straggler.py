@@ -12,6 +12,12 @@ from reveal_contract import ledger
 from support.ranks import judged, rank, slow, waiting
 
 
+def test_a_straggler_has_the_gpus_of_all_ranks_that_were_judged() -> None:
+    straggler = judged([slow(0, gpus=8), *waiting(2, gpus=4), rank(3, desired=0.6)]).straggler
+    assert straggler is not None
+    assert straggler.gpus == 16
+
+
 @pytest.mark.parametrize("count", [1, 2, 7])
 def test_the_rank_that_waits_least_and_lost_time_delays_the_others(count: int) -> None:
     straggler = judged([slow(0), *waiting(count)]).straggler
