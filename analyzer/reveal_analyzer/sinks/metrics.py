@@ -9,6 +9,7 @@ import prometheus_client
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from reveal_analyzer.sinks.lost_gpu_hours import LostGpuHours
 from reveal_contract import VERSION
 from reveal_contract.finding import Finding, FindingChange, FindingUpdate, State
 from reveal_contract.runtime import http_endpoints
@@ -60,6 +61,7 @@ class Metrics:
             "reveal_findings", "Findings opened", ("subsystem", "severity")
         )
         self._suspected = self._counter("reveal_suspicions", "Suspicions", ("subsystem",))
+        self._lost_gpu_hours = LostGpuHours(self.registry)
         self.node_failures = self._counter(
             "reveal_node_failures", "Slices whose analysis failed and reset their node"
         )
@@ -105,6 +107,7 @@ class Metrics:
             return
         if update.change is FindingChange.OPENED:
             self._opened.labels(finding.subsystem.value, finding.severity.value).inc()
+        self._lost_gpu_hours.write(update)
         before = self._labels.pop(finding.id, None)
         if finding.state is State.OPEN:
             self._labels[finding.id] = _labels(finding)
@@ -112,6 +115,7 @@ class Metrics:
 
     def forget(self, node: str, lost: str = "") -> None:
         """Drop the open findings of a node that is not observed here any more."""
+        self._lost_gpu_hours.forget(node, lost=bool(lost))
         gone = {labels for labels in self._labels.values() if labels[0] == node}
         self._labels = {id_: labels for id_, labels in self._labels.items() if labels[0] != node}
         self._update_open(gone)
