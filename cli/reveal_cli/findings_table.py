@@ -14,7 +14,15 @@ from reveal_analyzer.formatting import amount
 from reveal_cli.options import format_duration
 from reveal_cli.terminal import grid, table
 from reveal_contract import catalogue
-from reveal_contract.finding import Evidence, Finding, FindingScope, Pod, Resolution, Severity
+from reveal_contract.finding import (
+    Evidence,
+    Finding,
+    FindingScope,
+    Pod,
+    Resolution,
+    Severity,
+    State,
+)
 
 # on a narrower terminal a finding is a list of its fields
 _TABLE_WIDTH = 100
@@ -70,7 +78,7 @@ class FindingsTable:
             "SUBSYSTEM": finding.subsystem.value,
             "SEVERITY": Text(finding.severity.value, style=_STYLES[finding.severity]),
             "STATE": state_text(finding),
-            "CLAIM": claim_with_impact(finding),
+            "CLAIM": _claim_with_cost(finding),
             "SUBJECT": _subject_with_share(finding),
             "EVIDENCE": "\n".join(map(evidence_text, evidence)),
         }
@@ -167,6 +175,30 @@ def claim_with_impact(finding: Finding) -> str:
             f" its work takes {loss.slowdown_percent:.0f} % longer"
         )
     return finding.claim
+
+
+def _claim_with_cost(finding: Finding) -> str:
+    cost = gpu_hours_text(finding)
+    return f"{claim_with_impact(finding)}\ncost: {cost}" if cost else claim_with_impact(finding)
+
+
+def gpu_hours_text(finding: Finding) -> str:
+    """Return what a finding costs: ``1.8 GPU-hours so far (1.2 to 2.4), 0.9 of 8 GPUs``.
+
+    A resolved finding has no present loss.  Return "" where no GPUs are known.
+    """
+    cost = finding.cost
+    if cost is None:
+        return ""
+    hours, low, high = map(hours_text, (cost.lost_gpu_hours, cost.low, cost.high))
+    if finding.state is State.RESOLVED:
+        return f"{hours} GPU-hours ({low} to {high})"
+    return f"{hours} GPU-hours so far ({low} to {high}), {cost.lost_gpus:.1f} of {cost.gpus} GPUs"
+
+
+def hours_text(hours: float) -> str:
+    """Return hours with a decimal, and parts of an hour with three: ``12.5``, ``0.003``."""
+    return f"{hours:.1f}" if hours >= 1 else f"{hours:.3f}".rstrip("0").rstrip(".")
 
 
 def _is_about_job(finding: Finding) -> bool:

@@ -8,7 +8,13 @@ from rich.cells import cell_len, set_cell_size
 from rich.console import RenderableType
 from rich.text import Text
 
-from reveal_cli.findings_table import evidence_text, state_text, subject_text
+from reveal_cli.findings_table import (
+    evidence_text,
+    gpu_hours_text,
+    hours_text,
+    state_text,
+    subject_text,
+)
 from reveal_cli.jobs import affected_job, present_subjects, subject_name
 from reveal_cli.kubectl.reports import ClusterReport
 from reveal_cli.options import format_duration
@@ -30,9 +36,10 @@ def worst_first(items: Sequence[ClusterReport]) -> list[ClusterReport]:
     return sorted(ordered, key=lambda item: jobs.index(job_text(item)))
 
 
-def _order(item: ClusterReport) -> tuple[int, float, int, str]:
+def _order(item: ClusterReport) -> tuple[int, float, float, int, str]:
     finding = item.finding
-    return -finding.severity.rank, -slowdown_percent(finding), finding.first_observed_ns, item.name
+    costs = -finding.lost_gpu_hours, -slowdown_percent(finding)
+    return -finding.severity.rank, *costs, finding.first_observed_ns, item.name
 
 
 def slowdown_percent(finding: Finding) -> float:
@@ -78,12 +85,16 @@ def cause_text(item: ClusterReport) -> str:
 
 
 def short_cost(finding: Finding) -> str:
-    """Return what the job lost that lost most, for a column."""
+    """Return the GPU-hours that were lost, and what the job lost that lost most, for a column."""
+    hours = [f"{hours_text(finding.lost_gpu_hours)} GPU-h"] if finding.cost else []
+    return ", ".join((*hours, *_slowdown(finding))) or _NONE
+
+
+def _slowdown(finding: Finding) -> Iterator[str]:
     if finding.impact is not None:
-        return f"steps {finding.impact.slowdown_percent:+.0f} %"
-    if finding.lost_time:
-        return f"work {finding.lost_time[0].slowdown_percent:+.0f} %"
-    return _NONE
+        yield f"steps {finding.impact.slowdown_percent:+.0f} %"
+    elif finding.lost_time:
+        yield f"work {finding.lost_time[0].slowdown_percent:+.0f} %"
 
 
 def silence_column(item: ClusterReport, now_ns: int) -> str:
@@ -162,7 +173,9 @@ def _culprit(subject: Pod | Subject, metric: str) -> str:
 
 
 def costs(finding: Finding) -> Iterator[str]:
-    """Yield what jobs lost by the finding."""
+    """Yield what jobs lost by the finding: all together in GPU-hours, then each of them."""
+    if cost := gpu_hours_text(finding):
+        yield cost
     if (impact := finding.impact) is not None:
         low, high = f"{impact.low_percent:.1f}", f"{impact.high_percent:.1f}"
         longer = f"{impact.slowdown_percent:.1f} % longer ({low} to {high})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reveal_cli.findings_table import claim_text, state_text
+from reveal_cli.findings_table import claim_text, gpu_hours_text, state_text
 from reveal_cli.lost_time_text import lost_time_lines
 from reveal_cli.options import format_duration
 from reveal_cli.page.markup import Child, Markup, element, fragment, name
@@ -45,7 +45,14 @@ def findings_list(data: PageData) -> Markup | None:
 
 
 def cost_text(finding: Finding) -> str:
-    """Return what a finding costs the job that suffers most; "" where that was not measured."""
+    """Return what a finding costs the job that suffers most, and how many GPU-hours that is.
+
+    Return "" where that was not measured.
+    """
+    return "; ".join(filter(None, (_slowdown_text(finding), gpu_hours_text(finding))))
+
+
+def _slowdown_text(finding: Finding) -> str:
     duration = _seconds(finding)
     if finding.impact is not None:
         impact = finding.impact

@@ -57,9 +57,12 @@ class Judged:
 
 def worst_first(findings: Sequence[Finding]) -> list[Finding]:
     """Return findings by severity, then by what they cost, then by onset."""
-    return sorted(
-        findings, key=lambda f: (-f.severity.rank, -cost_percent(f), f.first_observed_ns, f.id)
-    )
+    return sorted(findings, key=_order)
+
+
+def _order(finding: Finding) -> tuple[int, float, float, int, str]:
+    costs = -finding.lost_gpu_hours, -cost_percent(finding)
+    return -finding.severity.rank, *costs, finding.first_observed_ns, finding.id
 
 
 def cost_percent(finding: Finding) -> float:

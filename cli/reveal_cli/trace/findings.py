@@ -141,6 +141,8 @@ def _details(row: Row) -> dict[str, str]:
     details = {key: str(row[key]) for key in _TEXTS if row.get(key)}
     if row["hypothesis"]:
         details["remedy"] = row["hypothesis"]["remediation"]
+    if cost := row.get("cost"):
+        details["cost"] = f"{cost['lostGPUHours']} GPU-hours"
     for number, note in enumerate(row["notes"], 1):
         details[f"note {number}"] = str(note)
     for evidence in row["evidence"]:

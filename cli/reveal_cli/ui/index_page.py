@@ -106,7 +106,8 @@ def _jobs(chosen: Sequence[ListedFinding]) -> Markup:
 
 
 def _job_row(job: str, own: Sequence[ListedFinding]) -> list[Child]:
-    worst = max((each.finding for each in own), key=lambda finding: finding.severity.rank)
+    findings = [each.finding for each in own]
+    worst = max(findings, key=lambda each: (each.severity.rank, each.lost_gpu_hours))
     severity = worst.severity.value
     return [
         element("a", name(job), href=f"/?{urlencode({'job': job})}"),

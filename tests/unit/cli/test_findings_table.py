@@ -8,12 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reveal_cli.findings_table import FindingsTable, evidence_text, subject_text
+from reveal_cli.findings_table import (
+    FindingsTable,
+    evidence_text,
+    gpu_hours_text,
+    hours_text,
+    subject_text,
+)
 from reveal_cli.terminal import plain_text
-from reveal_contract.finding import Evidence, Finding, Impact, Resolution, State
+from reveal_contract.finding import Cost, Evidence, Finding, Impact, Resolution, State
 from support.finding_factory import ONSET_NS, scan_finding
 
 IMPACT = Impact("/train", 9.14, 8.04, 10.24, 1716.4, 1572.7, ONSET_NS, 30, "cpu.subject.usage", 88)
+COST = Cost(8, 0.857, 1.8004, 1.2, 2.4)
 PRINTABLE = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=300)
 
 
@@ -83,6 +90,24 @@ def test_the_claim_is_followed_by_the_slowdown_of_the_job() -> None:
     for word in ("swaps", "/train", "9.1", "(8.0", "10.2)"):
         assert word in text
     assert "longer" not in table(scan_finding("it swaps"))
+
+
+@pytest.mark.parametrize(
+    ("hours", "text"), [(0.0, "0"), (0.0004, "0"), (0.0034, "0.003"), (0.5, "0.5"), (0.9999, "1"),
+                        (1.0, "1.0"), (123.44, "123.4")],
+)  # fmt: skip
+def test_short_costs_have_more_digits(hours: float, text: str) -> None:
+    assert hours_text(hours) == text
+
+
+def test_the_cost_is_a_line_with_its_interval_and_the_present_rate() -> None:
+    costly = replace(scan_finding(), cost=COST)
+    line = "1.8 GPU-hours so far (1.2 to 2.4), 0.9 of 8 GPUs"
+    assert gpu_hours_text(costly) == line
+    assert f"cost: {line}" in words(table(costly, width=90))  # a list of fields
+    assert gpu_hours_text(replace(costly, state=State.RESOLVED)) == "1.8 GPU-hours (1.2 to 2.4)"
+    assert gpu_hours_text(scan_finding()) == ""
+    assert "GPU" not in table(scan_finding())
 
 
 def test_a_claim_that_states_the_slowdown_is_printed_alone() -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from rich.cells import cell_len
 
 from reveal_cli.kubectl.report_text import open_lines, report_blocks, worst_first
 from reveal_cli.kubectl.reports import ClusterReport
 from reveal_cli.terminal import plain_text
-from reveal_contract.finding import Finding, JobLoss, Resolution, Severity, State
+from reveal_contract.finding import Cost, Finding, JobLoss, Resolution, Severity, State
 from reveal_contract.kube.silence import Silence
 from support.finding_factory import (
     MINUTE_NS,
@@ -22,6 +23,7 @@ from support.finding_factory import (
 from support.reports_api import stored
 
 NOW_NS = ONSET_NS + 60 * MINUTE_NS
+COST = Cost(8, 0.857, 1.8, 1.2, 2.4)
 
 
 def of(found: Finding, silence: Silence | None = None) -> ClusterReport:
@@ -57,6 +59,24 @@ def test_of_equal_findings_the_costliest_is_first_then_the_oldest() -> None:
     older = of(finding("older", first_observed_ns=ONSET_NS - MINUTE_NS))
     names = [item.report.identity.finding_id for item in worst_first([older, cheap, dear])]
     assert names == ["dear", "cheap", "older"]
+
+
+def test_of_equal_severity_the_finding_that_cost_most_gpu_hours_is_first() -> None:
+    slowest = of(finding("slowest", victims=("ml/a-0",), lost_time=(JobLoss("ml/a-0", 50.0, 60),)))
+    costs = {"dear": 9.0, "cheap": 0.1}
+    items = [
+        of(finding(name, victims=(f"ml/{name}-0",), cost=replace(COST, lost_gpu_hours=hours)))
+        for name, hours in costs.items()
+    ]
+    names = [item.report.identity.finding_id for item in worst_first([slowest, *items])]
+    assert names == ["dear", "cheap", "slowest"]
+
+
+def test_gpu_hours_are_in_the_row_and_in_the_explanation() -> None:
+    item = of(replace(cpu_contention(NOW_NS), cost=COST))
+    assert "1.8 GPU-h, steps +11 %" in open_lines([item], NOW_NS)[1]
+    words = " ".join(explained(item).split())
+    assert "cost 1.8 GPU-hours so far (1.2 to 2.4), 0.9 of 8 GPUs steps of" in words
 
 
 def test_a_row_names_job_cause_culprit_cost_silence_and_report() -> None:

@@ -9,12 +9,13 @@ import pytest
 from reveal_analyzer.ledger.lost_time import Loss, LostTime
 from reveal_cli.page.verdict import cost_text, findings_list, verdict
 from reveal_contract import ledger
-from reveal_contract.finding import Finding, Impact, JobLoss
+from reveal_contract.finding import Cost, Finding, Impact, JobLoss
 from support.finding_factory import ONSET_NS, SECOND, scan_finding
 from support.html_pages import ParsedPage, page_of
 
 FINDING = replace(scan_finding(), last_observed_ns=ONSET_NS + 60 * SECOND)
 IMPACT = Impact("job", 25.0, 20.0, 30.0, 100.0, 80.0, ONSET_NS, 30, "c", 90)
+COST = Cost(8, 1.6, 0.0266, 0.02, 0.03)
 
 
 @pytest.mark.parametrize(
@@ -32,6 +33,11 @@ IMPACT = Impact("job", 25.0, 20.0, 30.0, 100.0, 80.0, ONSET_NS, 30, "c", 90)
         (
             replace(FINDING, impact=replace(IMPACT, slowdown_percent=-3.0)),
             "steps of job take -3.0 % longer (20.0 to 30.0)",
+        ),
+        (
+            replace(FINDING, impact=IMPACT, cost=COST),
+            "steps of job take 25.0 % longer (20.0 to 30.0), about 12s of 1m00s;"
+            " 0.027 GPU-hours so far (0.02 to 0.03), 1.6 of 8 GPUs",
         ),
     ],
 )

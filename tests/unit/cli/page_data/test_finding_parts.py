@@ -11,7 +11,7 @@ from reveal_cli.page_data.collect import page_data
 from reveal_cli.page_data.finding_parts import MOST_DETAILED, MOST_PANELS, Judged, worst_first
 from reveal_cli.page_data.model import PageData
 from reveal_cli.summary_text import Coverage
-from reveal_contract.finding import Evidence, Finding, Hypothesis, JobLoss, Severity
+from reveal_contract.finding import Cost, Evidence, Finding, Hypothesis, JobLoss, Severity
 from reveal_contract.recording import RecordingWriter
 from reveal_contract.wire import encode, gauges
 from support.finding_factory import finding
@@ -110,5 +110,6 @@ def test_the_order_is_severity_then_cost_then_onset() -> None:
     cheap = found("cheap", lost_time=(JobLoss("j", 5.0, 9),))
     early = replace(cheap, id="early", first_observed_ns=START)
     high = found("high", severity=Severity.HIGH)
-    ordered = [each.id for each in worst_first([cheap, early, costly, high])]
-    assert ordered == ["high", "costly", "early", "cheap"]
+    gpus = replace(cheap, id="gpus", cost=Cost(8, 0.1, 0.2, 0.1, 0.3))
+    ordered = [each.id for each in worst_first([cheap, early, costly, gpus, high])]
+    assert ordered == ["high", "gpus", "costly", "early", "cheap"]

@@ -11,6 +11,7 @@ from reveal_cli.trace.findings import JOBS, counters, draw, read
 from reveal_cli.trace.timeline import Timeline
 from reveal_contract.finding import (
     Confidence,
+    Cost,
     Evidence,
     FindingKind,
     Hypothesis,
@@ -63,6 +64,13 @@ def test_flows_lead_from_the_cause_to_the_finding_and_to_whom_it_slows() -> None
     assert (cause.flows_in, victim.flows_out) == ([], [])
     assert cause.details == {"share": "80 % of cpu.subject.usage", "confidence": "Measured"}
     assert victim.details == {"lost time": "12.5 %"}
+
+
+def test_a_finding_has_its_cost_among_its_details() -> None:
+    [costly] = drawn(row(cost=Cost(8, 0.9, 1.8, 1.2, 2.4))).of("finding")
+    assert costly.details["cost"] == "1.800 GPU-hours"
+    [plain] = drawn(row()).of("finding")
+    assert "cost" not in plain.details
 
 
 def test_a_finding_is_as_long_as_it_was_observed_and_no_shorter_than_a_second() -> None:

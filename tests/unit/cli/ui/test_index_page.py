@@ -7,7 +7,7 @@ from reveal_cli.ui.finding_rows import finding_link
 from reveal_cli.ui.index_page import index_page
 from reveal_cli.ui.selection import Selection
 from reveal_cli.ui.source import ListedFinding, Listing
-from reveal_contract.finding import JobLoss, Severity, State
+from reveal_contract.finding import Cost, JobLoss, Severity, State
 from support.finding_factory import finding
 from support.html_pages import ParsedPage
 
@@ -41,6 +41,15 @@ def test_open_findings_are_before_worse_findings_that_are_over() -> None:
     found = [link for link in links if link.startswith("/finding")]
     assert found == [finding_link("r1"), finding_link("r2 &")]
     assert "its work takes 35 % longer" in page.visible
+
+
+def test_of_equal_severity_the_finding_that_cost_most_gpu_hours_is_first() -> None:
+    costly = finding("c", severity=Severity.HIGH, cost=Cost(8, 0.9, 1.8, 1.2, 2.4))
+    page = parsed(OPEN, ListedFinding("r3", costly, "ml/t", "r3"))
+    links = [str(each.attributes.get("href", "")) for each in page.all("a")]
+    found = [link for link in links if link.startswith("/finding")]
+    assert found == [finding_link("r3"), finding_link("r1")]
+    assert "1.8 GPU-hours so far (1.2 to 2.4), 0.9 of 8 GPUs" in page.visible
 
 
 def test_each_node_has_a_tile_with_its_worst_open_finding() -> None:
