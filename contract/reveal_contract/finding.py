@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
-from reveal_contract.foreign_names import make_printable, printable
+from reveal_contract.foreign_names import PrintableRecord
 from reveal_contract.metric import Subsystem
 from reveal_contract.names import camel_case
 
@@ -80,7 +80,7 @@ class Confidence(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(PrintableRecord):
     """One metric that supports the finding; ``value`` and ``baseline`` are decimal strings.
 
     In a configuration finding it is a fact: the value may be a word of the kernel, and ``baseline``
@@ -95,9 +95,6 @@ class Evidence:
     unit: str
     direction: str  # "up" or "down"
     known_as: str = ""  # the kernel's or tool's name for the metric
-
-    def __post_init__(self) -> None:
-        make_printable(self, ("instance",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +114,7 @@ class Hypothesis:
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(PrintableRecord):
     """A unit, cgroup or process group (off Kubernetes) whose share changed."""
 
     kind: str  # "Unit", "Cgroup", "ProcessGroup"
@@ -126,12 +123,9 @@ class Subject:
     change_percent: int
     confidence: Confidence
 
-    def __post_init__(self) -> None:
-        make_printable(self, ("name",))
-
 
 @dataclass(frozen=True, slots=True)
-class Pod:
+class Pod(PrintableRecord):
     """A pod whose share of the node's counters changed."""
 
     namespace: str
@@ -141,9 +135,6 @@ class Pod:
     share_percent: int
     change_percent: int
     confidence: Confidence
-
-    def __post_init__(self) -> None:
-        make_printable(self, ("namespace", "name", "uid", "container"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +147,7 @@ class Peers:
 
 
 @dataclass(frozen=True, slots=True)
-class Impact:
+class Impact(PrintableRecord):
     """How much longer the steps of the most affected job take, measured on its own period.
 
     Percent of the baseline step (``baseline_ms``), between ``low`` and ``high``; measured over the
@@ -173,9 +164,6 @@ class Impact:
     window_s: int
     channel: str
     confidence: int
-
-    def __post_init__(self) -> None:
-        make_printable(self, ("subject",))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the row without floats: percents are decimal strings, times whole ms."""
@@ -194,7 +182,7 @@ class Impact:
 
 
 @dataclass(frozen=True, slots=True)
-class JobLoss:
+class JobLoss(PrintableRecord):
     """What a job lost by the cause of a finding, as the ledger measured it.
 
     Percent of the time in which the job did not sleep, over ``window_s`` seconds in which the
@@ -204,9 +192,6 @@ class JobLoss:
     subject: str
     lost_percent: float
     window_s: int
-
-    def __post_init__(self) -> None:
-        make_printable(self, ("subject",))
 
     @property
     def slowdown_percent(self) -> float:
@@ -225,7 +210,7 @@ class JobLoss:
 
 
 @dataclass(frozen=True, slots=True)
-class DelayedJob:
+class DelayedJob(PrintableRecord):
     """A job whose ranks wait for one of them, and by how many percent longer that takes.
 
     ``low`` and ``high`` are the range of the windows that were measured.
@@ -236,9 +221,6 @@ class DelayedJob:
     slowdown_percent: float
     low_percent: float
     high_percent: float
-
-    def __post_init__(self) -> None:
-        make_printable(self, ("name",))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the row without floats: percents are decimal strings."""
@@ -291,7 +273,7 @@ class EvidenceRef:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(PrintableRecord):
     """An episode with its attribution; its rows have camelCase keys.
 
     ``pods`` and ``subjects`` cause it, the one that explains most first; their shares are of
@@ -337,13 +319,6 @@ class Finding:
     def lost_gpu_hours(self) -> float:
         """GPU-hours that jobs lost so far; 0 where that is not known."""
         return self.cost.lost_gpu_hours if self.cost is not None else 0.0
-
-    def __post_init__(self) -> None:
-        make_printable(self, ("node_name", "claim"))
-        for name in ("notes", "victims"):
-            texts = getattr(self, name)
-            if not all(map(str.isprintable, texts)):
-                object.__setattr__(self, name, tuple(map(printable, texts)))
 
     @property
     def foremost(self) -> Pod | Subject | None:

@@ -8,6 +8,9 @@ kernel can be asked with it again.  ``printable`` is the form in which a name le
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import fields
+from functools import cache
+from typing import Any
 
 _BYTES = range(0xDC80, 0xDD00)  # lone surrogates of os.fsdecode, 0xDC00 above their bytes
 
@@ -31,6 +34,28 @@ def make_printable(record: object, fields: Iterable[str]) -> None:
         text = getattr(record, field)
         if not text.isprintable():
             object.__setattr__(record, field, printable(text))
+
+
+class PrintableRecord:
+    """A frozen dataclass all of whose texts and lists of texts are printable."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        texts, lists = _text_fields(type(self))
+        make_printable(self, texts)
+        for name in lists:
+            found = getattr(self, name)
+            if not all(map(str.isprintable, found)):
+                object.__setattr__(self, name, tuple(map(printable, found)))
+
+
+@cache
+def _text_fields(kind: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names of a dataclass' texts, and of its lists of texts."""
+    by_type = {spec.name: spec.type for spec in fields(kind)}
+    texts = tuple(name for name, type_ in by_type.items() if type_ == "str")
+    return texts, tuple(name for name, type_ in by_type.items() if type_ == "tuple[str, ...]")
 
 
 def _joined(name: str) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any
 
-from reveal_contract.foreign_names import make_printable, printable
+from reveal_contract.foreign_names import PrintableRecord
 from reveal_contract.names import camel_case
 
 MAX_SUBJECTS = 4096
@@ -33,7 +33,7 @@ class SubjectKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(PrintableRecord):
     """One subject; ``instance`` is the instance of its channels.
 
     ``uid`` identifies it: ``metadata.uid`` of a pod, the id of a container or job, the inode of any
@@ -66,17 +66,9 @@ class Identity:
     gpus: int = 0
 
     def __post_init__(self) -> None:
-        make_printable(self, _TEXTS)
-        for name in _LISTS:
-            texts = getattr(self, name)
-            if not all(map(str.isprintable, texts)):
-                object.__setattr__(self, name, tuple(map(printable, texts)))
+        PrintableRecord.__post_init__(self)
         if not 0 <= self.gpus <= MAX_GPUS:
             object.__setattr__(self, "gpus", min(max(self.gpus, 0), MAX_GPUS))
-
-
-_TEXTS = tuple(spec.name for spec in fields(Identity) if spec.type == "str")
-_LISTS = tuple(spec.name for spec in fields(Identity) if spec.default == ())
 
 
 def to_rows(subjects: Iterable[Identity]) -> list[dict[str, Any]]:
