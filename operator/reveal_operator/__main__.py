@@ -133,6 +133,8 @@ def _add_limits(flags: argparse.ArgumentParser) -> None:
         ("image", "PREFIX", "images: a registry, a repository, or a whole reference"),
         ("host-path", "PATH", "extra host paths: a folder and what is below it"),
         ("secret", "NAME", "Secrets with credentials, certificates and headers"),
+        ("claim", "NAME", "PersistentVolumeClaims with samples of findings"),
+        ("config-map", "NAME", "ConfigMaps with causes of your own"),
         ("address", "URL", "addresses of Redis and of OpenTelemetry, and what is below them"),
     ):
         group.add_argument(
@@ -197,6 +199,8 @@ def _limits_of(given: Mapping[str, Any]) -> ProfileLimits | None:
         images=tuple(given["permit_image"]),
         host_paths=tuple(given["permit_host_path"]),
         secrets=tuple(given["permit_secret"]),
+        claims=tuple(given["permit_claim"]),
+        config_maps=tuple(given["permit_config_map"]),
         addresses=tuple(given["permit_address"]),
     )
 

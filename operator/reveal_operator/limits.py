@@ -1,7 +1,8 @@
 """What a profile may name, where flags of the operator limit it: pure.
 
-Without limits, whoever may write RevealProfiles is root on the nodes that they select, and can send
-each Secret of the namespace to an address of their own.
+Without limits, whoever may write RevealProfiles is root on the nodes that they select, can send
+each Secret of the namespace to an address of their own, and have analyzers write to each
+PersistentVolumeClaim of the namespace and read each of its ConfigMaps.
 """
 
 from __future__ import annotations
@@ -26,6 +27,13 @@ def refusals(profile: Profile, limits: ProfileLimits) -> list[str]:
 
 def _named(profile: Profile, limits: ProfileLimits) -> Iterator[tuple[str, str, str, bool]]:
     """Yield field, what it names, the value of the chart, and whether that is permitted."""
+    yield from _named_by_beginning(profile, limits)
+    yield from _named_exactly(profile, limits)
+
+
+def _named_by_beginning(
+    profile: Profile, limits: ProfileLimits
+) -> Iterator[tuple[str, str, str, bool]]:
     for component, image in (
         ("collector", profile.collector.image),
         ("analyzer", profile.analyzer.image),
@@ -38,8 +46,16 @@ def _named(profile: Profile, limits: ProfileLimits) -> Iterator[tuple[str, str, 
         yield "collector.extraHostPaths", path, "hostPaths", permitted
     for field, address in _addresses(profile):
         yield field, address, "addresses", _begins(address, limits.addresses, ("/",))
+
+
+def _named_exactly(profile: Profile, limits: ProfileLimits) -> Iterator[tuple[str, str, str, bool]]:
     for field, secret in _secrets(profile):
         yield field, secret, "secrets", secret in limits.secrets
+    if claim := profile.evidence.claim_name:
+        yield "evidence.claimName", claim, "claims", claim in limits.claims
+    if name := profile.analyzer.hypotheses:
+        field = "analyzer.hypothesesConfigMapRef.name"
+        yield field, name, "configMaps", name in limits.config_maps
 
 
 def _addresses(profile: Profile) -> Iterator[tuple[str, str]]:

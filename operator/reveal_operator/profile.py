@@ -206,15 +206,18 @@ class Profile:
 
 @dataclass(frozen=True)
 class ProfileLimits:
-    """What profiles may name beside what the operator has by default; all begin with these parts.
+    """What profiles may name beside what the operator has by default.
 
-    ``images`` are registries, repositories or whole references, ``host_paths`` folders with what is
-    below them, ``addresses`` URLs of Redis and of OpenTelemetry.  ``secrets`` are whole names.
+    ``images`` are registries, repositories or whole references, ``host_paths`` folders and
+    ``addresses`` URLs of Redis and of OpenTelemetry, all three with what is below them.  The others
+    are whole names: ``claims`` of PersistentVolumeClaims, ``config_maps`` of those with causes.
     """
 
     images: tuple[str, ...] = ()
     host_paths: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()
+    claims: tuple[str, ...] = ()
+    config_maps: tuple[str, ...] = ()
     addresses: tuple[str, ...] = ()
 
 

@@ -59,23 +59,51 @@ def test_pods_fit_pod_security_restricted(kube: Kube, helm: Helm, restricted: st
     assert observed == 3  # operator, evaluation Redis, helm test
 
 
-NAMED: dict[str, dict[str, Any]] = {
-    "images": {"collector": {"image": "registry.example.com/reveal-fork:1"}},
-    "hostPaths": {"collector": {"extraHostPaths": [{"path": "/opt/lustrefs"}]}},
-    "secrets": {"redis": {
-        "url": "rediss://redis.example.com:6380", "credentialsSecretRef": {"name": "regcred"},
-    }},
-    "addresses": {"redis": {"url": "redis://attacker.example.com:6379"}},
-}  # fmt: skip
-PERMITTED = {
+REDIS, RECEIVER = "rediss://redis.example.com:6380", "https://otel.example.com/base"
+LOGIN = {"name": "our-redis"}
+FORK = "registry.example.com/reveal-fork:1"
+
+
+def on_redis(**fields: Any) -> dict[str, Any]:
+    return {"redis": {"url": REDIS, **fields}}
+
+
+def on_receiver(**fields: Any) -> dict[str, Any]:
+    return {"reporting": {"otlp": {"endpoint": RECEIVER, **fields}}}
+
+
+# a list of the chart, a name that it does not have, and a spec with that name
+NAMED: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("images", FORK, {"collector": {"image": FORK}}),
+    ("images", FORK, {"analyzer": {"image": FORK}}),
+    ("hostPaths", "/opt/lustrefs", {"collector": {"extraHostPaths": [{"path": "/opt/lustrefs"}]}}),
+    ("secrets", "regcred", on_redis(credentialsSecretRef={"name": "regcred"})),
+    ("secrets", "regcred", on_redis(collectorCredentialsSecretRef={"name": "regcred"})),
+    ("secrets", "regcred", on_redis(tls={"caSecretRef": {"name": "regcred"}})),
+    ("secrets", "regcred", on_receiver(headersSecretRef={"name": "regcred"})),
+    ("claims", "samples", {"evidence": {"store": "Folder", "claimName": "samples"}}),
+    ("configMaps", "causes", {"analyzer": {"hypothesesConfigMapRef": {"name": "causes"}}}),
+    ("addresses", "redis://evil.example.com", {"redis": {"url": "redis://evil.example.com"}}),
+    ("addresses", "https://otel.example.com.evil",
+     on_receiver(endpoint="https://otel.example.com.evil")),
+)  # fmt: skip
+PERMITTED: dict[str, Any] = {
     "collector": {
         "image": "registry.example.com/reveal:1",
         "extraHostPaths": [{"path": "/opt/lustre/lib"}],
     },
-    "redis": {
-        "url": "rediss://redis.example.com:6380/1",
-        "credentialsSecretRef": {"name": "our-redis"},
+    "analyzer": {
+        "image": "registry.example.com/reveal/analyzer:1",
+        "hypothesesConfigMapRef": {"name": "our-causes"},
     },
+    "redis": {
+        "url": f"{REDIS}/1",
+        "credentialsSecretRef": LOGIN,
+        "collectorCredentialsSecretRef": LOGIN,
+        "tls": {"caSecretRef": LOGIN},
+    },
+    "evidence": {"store": "Folder", "claimName": "our-samples"},
+    **on_receiver(headersSecretRef=LOGIN),
 }
 
 
@@ -83,6 +111,17 @@ def profile(name: str, spec: dict[str, Any]) -> dict[str, Any]:
     return {
         "apiVersion": API_VERSION, "kind": PROFILE_KIND, "metadata": {"name": name}, "spec": spec,
     }  # fmt: skip
+
+
+@pytest.fixture
+def earlier(kube: Kube) -> Iterator[dict[str, Any]]:
+    """A profile that is stored before there are limits, and names what they do not permit."""
+    kube.install(*DEFINITIONS)
+    _, _, spec = NAMED[0]
+    manifest = profile(unique("earlier"), spec)
+    kube.create(manifest)
+    yield manifest
+    kube.delete(manifest)
 
 
 @pytest.fixture
@@ -94,7 +133,8 @@ def limited(kube: Kube, helm: Helm, namespace: str) -> Iterator[None]:
     policies = [each for each in objects if each["kind"].startswith("ValidatingAdmissionPolicy")]
     kube.apply(policies)
     try:
-        wait_for(lambda: refusal(kube, profile("seen", NAMED["images"])), 60, "it is in effect")
+        _, _, spec = NAMED[0]
+        wait_for(lambda: refusal(kube, profile("seen", spec)), 60, "it is in effect")
         yield
     finally:
         for each in policies:
@@ -111,12 +151,23 @@ def refusal(kube: Kube, manifest: dict[str, Any]) -> str:
 
 
 def test_admission_refuses_profiles_over_their_limits(kube: Kube, limited: None) -> None:
-    for kind, spec in NAMED.items():
+    for kind, name, spec in NAMED:
         why = refusal(kube, profile("limited", spec))
-        assert "is not permitted in profiles: name another" in why, kind
+        assert f"{name} is not permitted in profiles: name another" in why, spec
         assert f"profileLimits.{kind} of the chart" in why
     assert refusal(kube, profile("limited", PERMITTED)) == ""
     assert refusal(kube, profile("limited", {})) == ""
+    assert refusal(kube, profile("limited", {"evidence": {"claimName": ""}})) == ""
+
+
+def test_a_profile_from_before_its_limits_gets_labels_and_no_other_spec(
+    kube: Kube, earlier: dict[str, Any], limited: None
+) -> None:
+    labels = {"metadata": {**earlier["metadata"], "labels": {"team": "platform"}}}
+    assert refusal(kube, {**earlier, **labels}) == ""
+    paused = {**earlier, "spec": {**earlier["spec"], "paused": True}}
+    assert "is not permitted in profiles: name another" in refusal(kube, paused)
+    assert refusal(kube, {**earlier, "spec": PERMITTED}) == ""
 
 
 def notes(live: Helm, namespace: str, *flags: str) -> str:

@@ -137,7 +137,8 @@ def test_a_refusal_can_be_overridden_where_allowed(helm: Helm) -> None:
         "evaluationRedis.maxMemoryMegabytes=1", "profiles.Upper.paused=true",
         "operator.image.digest=sha256:abc", "networkPolicy.nodeCIDRs={10.0.0.0}",
         "metrics.serviceMonitor.interval=often", "prometheusRule.runbookURL=wiki",
-        "crds.enabled=yes", "operator.resources.request.cpu=1", "nodeConditions=true",
+        "crds.enabled=yes", "profileLimits.claims={Not_A_Name}", "profileLimits.configMaps={a/b}",
+        "operator.resources.request.cpu=1", "nodeConditions=true",
     ],
 )  # fmt: skip
 def test_an_unknown_key_or_a_wrong_value_is_refused(helm: Helm, wrong: str) -> None:
@@ -160,12 +161,14 @@ def test_limits_of_profiles_are_flags_of_the_operator(helm: Helm) -> None:
     flags = (
         "--set", "profileLimits.enabled=true", "--set", "profileLimits.images={registry/x}",
         "--set", "profileLimits.hostPaths={/opt/lustre}", "--set", "profileLimits.secrets={mine}",
+        "--set", "profileLimits.claims={samples}", "--set", "profileLimits.configMaps={causes}",
         "--set", "profileLimits.addresses={rediss://r:6380}",
     )  # fmt: skip
     operator = find_object(helm.render(*flags), "Deployment")["spec"]["template"]["spec"]
     assert set(operator["containers"][0]["args"]) >= {
         "--limit-profiles", "--permit-image=registry/x", "--permit-host-path=/opt/lustre",
-        "--permit-secret=mine", "--permit-address=rediss://r:6380",
+        "--permit-secret=mine", "--permit-claim=samples", "--permit-config-map=causes",
+        "--permit-address=rediss://r:6380",
     }  # fmt: skip
     without = find_object(helm.render(), "Deployment")["spec"]["template"]["spec"]
     assert not [each for each in without["containers"][0]["args"] if "permit" in each]

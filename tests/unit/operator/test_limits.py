@@ -15,6 +15,8 @@ LIMITS = ProfileLimits(
     images=("registry.example.com/reveal", "docker.io/x/collector:1.0"),
     host_paths=("/opt/lustre",),
     secrets=("mine",),
+    claims=("samples",),
+    config_maps=("causes",),
     addresses=("rediss://redis.example.com:6380", "https://otel.example.com"),
 )
 URL = "rediss://redis.example.com:6380/0"
@@ -45,6 +47,9 @@ def collector(**fields: Any) -> dict[str, Any]:
         collector(extraHostPaths=[{"path": "/opt/lustre"}, {"path": "/opt/lustre/stats"}]),
         {"redis": {"url": URL, "credentialsSecretRef": {"name": "mine"}}},
         {"reporting": {"otlp": {"endpoint": "https://otel.example.com/base"}}},
+        {"evidence": {"store": "Folder", "claimName": "samples"}},
+        {"evidence": {"claimName": ""}},
+        {"analyzer": {"hypothesesConfigMapRef": {"name": "causes"}}},
     ],
 )
 def test_what_is_permitted_is_a_profile(spec: dict[str, Any]) -> None:
@@ -74,6 +79,10 @@ def test_what_is_permitted_is_a_profile(spec: dict[str, Any]) -> None:
         ({"reporting": {"otlp": {"endpoint": "https://otel.example.com",
                                  "headersSecretRef": {"name": "regcred"}}}},
          "spec.reporting.otlp.headersSecretRef.name"),
+        ({"evidence": {"store": "Folder", "claimName": "samples-of-others"}},
+         "spec.evidence.claimName"),
+        ({"analyzer": {"hypothesesConfigMapRef": {"name": "causes-of-others"}}},
+         "spec.analyzer.hypothesesConfigMapRef.name"),
     ],
 )  # fmt: skip
 def test_what_is_not_permitted_names_its_field(spec: dict[str, Any], field: str) -> None:
@@ -99,10 +108,12 @@ LIMITED: dict[str, dict[str, Any]] = {
     "--permit-host-path": {"collector": {"extraHostPaths": [{"path": "/opt/x"}]}},
     "--permit-address": {"redis": {"url": "redis://r/1"}},
     "--permit-secret": {"redis": {"url": "redis://r/1", "credentialsSecretRef": {"name": "s"}}},
+    "--permit-claim": {"evidence": {"store": "Folder", "claimName": "c"}},
+    "--permit-config-map": {"analyzer": {"hypothesesConfigMapRef": {"name": "m"}}},
 }
 PERMITTED = {
     "--permit-image": "registry/x", "--permit-host-path": "/opt", "--permit-address": "redis://r",
-    "--permit-secret": "s",
+    "--permit-secret": "s", "--permit-claim": "c", "--permit-config-map": "m",
 }  # fmt: skip
 
 
