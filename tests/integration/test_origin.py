@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from reveal_analyzer.configuration.feed import FactsFeed
@@ -30,6 +32,23 @@ from support.redis_streams import Stream, beats, count, node_sequences, read
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(origin, "_ASK_SECONDS", 0.02)
+
+
+class LaterClock:
+    """The clock of the check, which a test moves on."""
+
+    def __init__(self) -> None:
+        self.passed_s = 0.0
+
+    def monotonic(self) -> float:
+        return time.monotonic() + self.passed_s
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> LaterClock:
+    clock = LaterClock()
+    monkeypatch.setattr(origin, "time", clock)
+    return clock
 
 
 @pytest.fixture
@@ -96,10 +115,52 @@ def test_a_node_without_proofs_is_taken_unless_they_are_required(
 def test_after_a_rollback_slices_without_proof_are_taken_again(
     stream: Stream, owners: Owners, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(origin, "PROVEN_MS", 0)
+    monkeypatch.setattr(origin, "PROVEN_SECONDS", 0)
     reader = proven_reader(stream, owners, required=False)
     send(stream, 1, None)
     assert node_sequences(read(reader, count(1))) == [(NODE, 1)]
+
+
+def test_whoever_trims_the_slices_of_a_node_cannot_send_others_in_its_name(
+    stream: Stream, owners: Owners, clock: LaterClock
+) -> None:
+    """The login of collectors can do both."""
+    reader = proven_reader(stream, owners, required=False)
+    stream.client.xtrim(names.samples_key("default", names.shard(NODE)), maxlen=0)
+    clock.passed_s = origin.PROVEN_SECONDS - 60
+    send(stream, 1, None)
+    read(reader, lambda _: reader.counts.refused == 1)
+    reader.forget_nodes([NODE])  # it was silent for long
+    send(stream, 2, None)
+    read(reader, lambda _: reader.counts.refused == 2)
+    set_subjects(stream, SUBJECTS_ROW, None)
+    assert reader.subjects(NODE) == ()
+    clock.passed_s = origin.PROVEN_SECONDS + 1
+    send(stream, 3, None)
+    assert node_sequences(read(reader, count(1))) == [(NODE, 3)]
+
+
+def test_the_id_of_a_slice_does_not_make_it_late(stream: Stream, owners: Owners) -> None:
+    """Whoever adds a slice chooses its id."""
+    reader = proven_reader(stream, owners, required=False)
+    later_ms = int((time.time() + 2 * origin.PROVEN_SECONDS) * 1000)
+    send(stream, 1, None, entry_id=f"{later_ms}-0")
+    read(reader, lambda _: reader.counts.refused == 1)
+
+
+def test_a_node_that_proved_its_origin_waits_longer_for_the_api_server(
+    stream: Stream, owners: Owners, clock: LaterClock
+) -> None:
+    """Its renewed token would be refused otherwise."""
+    reader = proven_reader(stream, owners, required=False)
+    announce(stream, b"renewed", 1)
+    send(stream, 1, b"renewed")
+    beats(reader)
+    clock.passed_s = 2 * origin.WAIT_SECONDS
+    assert beats(reader) == []
+    owners.known[b"renewed"] = TokenOwner.NODE
+    assert node_sequences(read(reader, count(1))) == [(NODE, 1)]
+    assert reader.counts.refused == 0
 
 
 def test_a_renewed_token_is_taken_over_without_a_gap(stream: Stream, owners: Owners) -> None:
@@ -219,7 +280,7 @@ def test_the_subjects_of_a_node_without_proofs_are_known_unless_they_are_require
 def test_after_a_rollback_subjects_are_known_beside_an_old_proof(
     stream: Stream, owners: Owners, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(origin, "PROVEN_MS", 0)
+    monkeypatch.setattr(origin, "PROVEN_SECONDS", 0)
     reader = proven_reader(stream, owners, required=False)
     set_subjects(stream, b"[]", TOKEN)
     stream.client.hset(node_key("default", NODE), names.SUBJECTS, SUBJECTS_ROW)

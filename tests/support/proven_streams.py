@@ -61,14 +61,19 @@ def announce(stream: Stream, token: bytes, minute: int = 0) -> None:
 
 
 def send(
-    stream: Stream, sequence: int, token: bytes | None = TOKEN, *, proven: int | None = None
+    stream: Stream,
+    sequence: int,
+    token: bytes | None = TOKEN,
+    *,
+    proven: int | None = None,
+    entry_id: str = "*",
 ) -> None:
     """Send a slice; its proof is that of slice ``proven`` if that is another."""
     data, other = (_encoded(sequence), _encoded(sequence if proven is None else proven))
     fields = {names.FIELD_NODE: NODE, names.FIELD_DATA: data}
     if token is not None:
         fields[names.FIELD_PROOF] = prove(key_of(token), other)
-    stream.raw(NODE, fields)
+    stream.raw(NODE, fields, entry_id)
 
 
 def _encoded(sequence: int) -> bytes:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import redis
 
@@ -29,9 +29,11 @@ UNPROVEN_SLICES = "UnprovenSlices"  # reason of the condition Degraded
 NO_PROOF = "it does not prove its origin"
 WRONG_PROOF = "its proof of origin is wrong"
 FOREIGN_TOKEN = "its proof of origin is made of the token of another node"  # noqa: S105
-# Of a node whose slices prove their origin each second, no others are taken.  A collector of an
-# earlier version, after a rollback, needs longer than this to start.
-PROVEN_MS = 3000
+# Of a node that proved its origin, nothing else is taken for so long, also while nothing arrives:
+# whoever can write to the stream can trim it, too.  It is counted from when a slice is read, as
+# whoever adds a slice chooses its id.  The price: after a rollback, slices of a collector of an
+# earlier version are refused for so long.
+PROVEN_SECONDS = 600.0
 WAIT_SECONDS = 10.0  # for the API server; slices that must prove their origin wait _LAST_SECONDS
 _LAST_SECONDS = 60.0
 _SHARED_SECONDS = 7200  # that a key is verified: its token is valid for an hour
@@ -54,13 +56,6 @@ class TokenOwner(Enum):
 
 
 Review = Callable[[str, bytes], TokenOwner]  # of a token that is in the record of a node
-
-
-class _Proven(NamedTuple):
-    """When a slice arrived, on the clock of Redis, and when it was read (monotonic)."""
-
-    time_ms: int
-    read_s: float
 
 
 @dataclass
@@ -105,15 +100,15 @@ class _Key:
 class OriginCheck:
     """Decides on slices; ``required`` refuses all that do not prove their origin.
 
-    Else they are taken while no others of their node do.  ``review`` sends no request.
+    Else they are taken of nodes that have not proved their origin lately.  ``review`` sends no
+    request.
     """
 
     def __init__(self, profile: str, review: Review, *, required: bool) -> None:
         self._profile, self._review, self._required = profile, review, required
-        self._wait_s = _LAST_SECONDS if required else WAIT_SECONDS
         self._keys: dict[str, OrderedDict[bytes, _Key]] = {}  # those used last are at the end
         self._open: dict[tuple[str, bytes], _Key] = {}  # whose owner is not known
-        self._proven: dict[str, _Proven] = {}  # the last slice of a node that proved its origin
+        self._proven: dict[str, float] = {}  # when a node last proved its origin
         self._refused: dict[str, float] = {}  # nodes, and when their last slice was refused
 
     def refusal(self, entry: StreamEntry, node: str) -> str | None:
@@ -135,9 +130,7 @@ class OriginCheck:
         known = None if keys is None else keys.get(proof[:ID_BYTES])
         if known is not None and known.proves(proof, data):
             return True
-        last = self._proven.get(node)
-        lately = last is not None and time.monotonic() - last.read_s < PROVEN_MS / 1000
-        return not (self._required or lately)
+        return not self._must_prove(node)
 
     def has_keys_of(self, node: str) -> bool:
         """Return whether slices of a node with a proof are read here."""
@@ -162,11 +155,12 @@ class OriginCheck:
         return [entry for known in due for entry in known.released()]
 
     def forget(self, nodes: Iterable[str]) -> None:
-        """Forget nodes that are gone."""
+        """Forget nodes that are gone; not yet that they proved their origin."""
         for node in nodes:
             for key_id in self._keys.pop(node, ()):
                 self._open.pop((node, key_id), None)
-            self._proven.pop(node, None)
+        for node in [each for each in self._proven if not self._proved_lately(each)]:
+            del self._proven[node]
 
     def forget_shards(self, shards: Collection[int]) -> None:
         """Forget the nodes of shards that another analyzer reads, and drop what waits of them."""
@@ -183,8 +177,9 @@ class OriginCheck:
             f"slices in the name of {named} are refused, as they do not prove that they come from"
             " there: somebody else writes to this Redis"
         )
-        if self._required:
-            text += ", or a collector is of an earlier version"
+        text += ", or a collector is of an earlier version"
+        if not self._required:
+            text += f", for less than {PROVEN_SECONDS / 60:g} min"
         return [Degradation(UNPROVEN_SLICES, len(self._refused), text)]
 
     def _verdict(self, entry: StreamEntry, known: _Key, proof: bytes) -> str | None:
@@ -196,17 +191,22 @@ class OriginCheck:
             return self._without_proof(entry, node)
         if not known.proves(proof, entry.fields[_DATA]):
             return self._refuse(node, WRONG_PROOF)
-        self._proven[node] = _Proven(entry.time_ms, time.monotonic())
+        self._proven[node] = time.monotonic()
         return ""
 
     def _without_proof(self, entry: StreamEntry, node: str) -> str | None:
-        # it must not overtake those that may prove their origin: they decide on it, too
-        if not self._required and self._waits(entry, node):
-            return None
-        last = self._proven.get(node)
-        if self._required or (last is not None and entry.time_ms - last.time_ms < PROVEN_MS):
+        if self._must_prove(node):
             return self._refuse(node, NO_PROOF)
-        return ""
+        # it must not overtake those that may prove their origin: they decide on it, too
+        return None if self._waits(entry, node) else ""
+
+    def _must_prove(self, node: str) -> bool:
+        """Whether nothing of a node is taken without a proof."""
+        return self._required or self._proved_lately(node)
+
+    def _proved_lately(self, node: str) -> bool:
+        last_s = self._proven.get(node)
+        return last_s is not None and time.monotonic() - last_s < PROVEN_SECONDS
 
     def _waits(self, entry: StreamEntry, node: str) -> bool:
         """Let a slice wait until a key of its node is decided, if there is one to decide."""
@@ -246,7 +246,8 @@ class OriginCheck:
         if known.is_verified:  # the pod may be gone since, and its slices are still in the stream
             return TokenOwner.NODE
         owner = self._review(known.node, known.token)
-        waited = now - known.since_s >= self._wait_s
+        patience = _LAST_SECONDS if self._must_prove(known.node) else WAIT_SECONDS
+        waited = now - known.since_s >= patience
         return TokenOwner.UNKNOWN if owner is TokenOwner.PENDING and waited else owner
 
     def _share(self, client: redis.Redis, keys: Iterable[_Key]) -> None:
