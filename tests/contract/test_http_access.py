@@ -14,6 +14,8 @@ from prometheus_client import CollectorRegistry, Gauge
 from reveal_contract.runtime import http_endpoints
 from reveal_contract.runtime.http_access import HttpAccess
 from support.certificates import Certificate
+from support.dripping_client import closes_after_a_byte
+from support.polling import wait_until
 from support.restricted_metrics import TOKEN, RestrictedMetrics, client_of
 
 
@@ -133,6 +135,23 @@ def test_a_client_that_does_not_begin_tls_blocks_nobody(tmp_path: Path) -> None:
     endpoint = served(tmp_path)
     with socket.create_connection(("127.0.0.1", endpoint.port)):
         assert endpoint.get("/metrics")[0] == 200
+
+
+def test_a_client_that_drips_bytes_after_its_handshake_is_closed(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(http_endpoints._Handler, "timeout", 1.0)
+    endpoint = served(tmp_path)
+    context = ssl.create_default_context(cafile=endpoint.given.signed / "ca.crt")
+    with (
+        socket.create_connection(("127.0.0.1", endpoint.port), 10) as connection,
+        context.wrap_socket(connection, server_hostname="127.0.0.1") as client,
+    ):
+        wait_until(lambda: closes_after_a_byte(client), "the client is closed")
+    assert (capfd.readouterr().err, caplog.text) == ("", "")
 
 
 def encrypted_key(folder: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 
@@ -12,6 +13,7 @@ from prometheus_client import CollectorRegistry, Gauge
 
 from reveal_contract.runtime import http_endpoints
 from support.component_processes import answer
+from support.dripping_client import closes_after_a_byte
 from support.polling import wait_until
 
 MOST_CONNECTIONS = http_endpoints._MOST_CONNECTIONS
@@ -95,6 +97,67 @@ def test_a_client_with_many_connections_gets_no_more_and_blocks_no_others(port: 
         other.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
         assert other.recv(15) == b"HTTP/1.0 200 OK"
     wait_until(lambda: answer(port, "/metrics")[0] == 200, "the client is let in again")
+
+
+@pytest.fixture
+def few_connections(monkeypatch: pytest.MonkeyPatch) -> int:
+    """A port that has at most 12 connections, the last four for addresses with hardly any."""
+    monkeypatch.setattr(http_endpoints, "_MOST_OF_ALL", 12)
+    monkeypatch.setattr(http_endpoints, "_KEPT_FOR_FEW", 4)
+    return http_endpoints.serve(CollectorRegistry(), 0, lambda: "")
+
+
+def is_let_in(port: int, address: str) -> bool:
+    """Return whether a client of an address of this host gets an answer."""
+    with socket.create_connection(("127.0.0.1", port), 10, (address, 0)) as connection:
+        try:
+            connection.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
+            return connection.recv(15) == b"HTTP/1.0 200 OK"
+        except ConnectionError:
+            return False
+
+
+def silent_clients(port: int, address: str, number: int) -> ExitStack:
+    """Return open connections from an address of this host."""
+    stack = ExitStack()
+    for _ in range(number):
+        client = socket.create_connection(("127.0.0.1", port), 10, (address, 0))
+        stack.enter_context(client)
+    return stack
+
+
+def test_all_clients_together_leave_room_for_those_with_few_connections(
+    few_connections: int,
+) -> None:
+    port = few_connections
+    with silent_clients(port, "127.0.0.2", 4), silent_clients(port, "127.0.0.3", 4):
+        assert not is_let_in(port, "127.0.0.2")
+        with silent_clients(port, "127.0.0.4", 2):
+            assert not is_let_in(port, "127.0.0.4")
+            with silent_clients(port, "127.0.0.5", 2):
+                assert not is_let_in(port, "127.0.0.6"), "there are 12"
+            wait_until(lambda: is_let_in(port, "127.0.0.6"), "there is room again")
+    wait_until(lambda: is_let_in(port, "127.0.0.2"), "the others are gone")
+
+
+def test_a_client_that_drips_bytes_is_closed(
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(http_endpoints._Handler, "timeout", 0.2)
+    port = http_endpoints.serve(CollectorRegistry(), 0)
+    with socket.create_connection(("127.0.0.1", port), 10) as client:
+        wait_until(lambda: closes_after_a_byte(client), "the client is closed")
+    assert (capfd.readouterr().err, caplog.text) == ("", "")
+
+
+def test_a_request_that_comes_in_parts_is_answered(port: int) -> None:
+    with socket.create_connection(("127.0.0.1", port), 10) as client:
+        for part in (b"GET /met", b"rics HTTP/1.0\r\nAccept: ", b"text/plain\r\n\r\n"):
+            client.sendall(part)
+            time.sleep(0.05)
+        assert client.recv(15) == b"HTTP/1.0 200 OK"
 
 
 def test_a_client_that_stays_silent_is_no_defect(

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import socket
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from socketserver import TCPServer, ThreadingMixIn
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from prometheus_client import CollectorRegistry, make_wsgi_app
@@ -29,9 +31,14 @@ log = logging.getLogger(__name__)
 # returns "" while all is well, else a sentence
 Check = Callable[[], str]
 
-_CLIENT_SECONDS = 10.0  # then the thread of an idle client ends
+_CLIENT_SECONDS = 10.0  # for a request with its handshake, then for each part of the response
 _CLIENT_CLOSES_SECONDS = 5.0
 _MOST_CONNECTIONS = 32  # of one client address
+_MOST_OF_ALL = 256  # of all addresses: each connection has a thread
+# The last of these are for addresses that have hardly any other.  Probes come from an address that
+# depends on the network, so they cannot be told from other clients by it; but the kubelet has two
+# connections at most.  A pod has one address: to fill these takes dozens of pods.
+_KEPT_FOR_FEW, _FEW = 64, 2
 # in the environment of a request: whether TLS verified a certificate of the client; no header can
 # have this name
 _HAS_CERTIFICATE = "reveal.has_client_certificate"
@@ -143,8 +150,40 @@ def text_response(
     return [body]
 
 
+class _RequestBytes(io.RawIOBase):
+    """The bytes of a request until a monotonic time, after which a client counts as silent."""
+
+    def __init__(self, connection: Any, ends_s: float) -> None:
+        self._connection, self._ends_s = connection, ends_s
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Wait for bytes no longer than what is left of the time; raises ``TimeoutError``."""
+        left_s, limit_s = self._ends_s - time.monotonic(), self._connection.gettimeout()
+        if left_s <= 0:
+            raise TimeoutError
+        self._connection.settimeout(left_s)
+        try:
+            received: int = self._connection.recv_into(buffer)
+        finally:
+            self._connection.settimeout(limit_s)  # of the response
+        return received
+
+
 class _Handler(WSGIRequestHandler):
-    timeout = _CLIENT_SECONDS
+    timeout: ClassVar[float] = _CLIENT_SECONDS
+
+    def setup(self) -> None:
+        """Limit the time of the whole request: single bytes, or a handshake, do not prolong it."""
+        ends_s = time.monotonic() + self.timeout
+        if handshake := getattr(self.request, "do_handshake", None):  # only with TLS
+            self.request.settimeout(self.timeout)
+            handshake()  # in the thread of the client: others do not wait for it
+        super().setup()
+        self.rfile.close()
+        self.rfile = io.BufferedReader(_RequestBytes(self.connection, ends_s))
 
     def get_environ(self) -> WSGIEnvironment:
         """Return the environment of the request, with what the handshake verified."""
@@ -158,16 +197,16 @@ class _Handler(WSGIRequestHandler):
 
 
 class _Connections:
-    """The open connections of each client address; a client has at most ``_MOST_CONNECTIONS``."""
+    """The open connections of each client address, whose number is limited."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._open: Counter[str] = Counter()
 
     def add(self, address: str) -> bool:
-        """Count a connection; return False if the client has too many."""
+        """Count a connection; return False if the client, or all together, have too many."""
         with self._lock:
-            if self._open[address] >= _MOST_CONNECTIONS:
+            if self._open[address] >= self._most():
                 return False
             self._open[address] += 1
             return True
@@ -179,12 +218,19 @@ class _Connections:
             if not self._open[address]:
                 del self._open[address]
 
+    def _most(self) -> int:
+        """Return how many connections an address may have now."""
+        left = _MOST_OF_ALL - self._open.total()
+        if left > _KEPT_FOR_FEW:
+            return _MOST_CONNECTIONS
+        return _FEW if left > 0 else 0
+
 
 class _Server(ThreadingMixIn, WSGIServer):
     """Listens on IPv6 and IPv4 where the host has IPv6 (RFC 3493, 5.3), else on IPv4.
 
-    A client that opens many connections gets no more of them: each has a thread, and probes of
-    others must be answered.
+    A client that opens many connections gets no more of them, and all together have a limit: each
+    has a thread, and probes of others must be answered.
     """
 
     daemon_threads = True
@@ -200,12 +246,6 @@ class _Server(ThreadingMixIn, WSGIServer):
         if self.access is not None:
             connection = self.access.secured(connection)
         return connection, address
-
-    def finish_request(self, request: Any, client_address: Any) -> None:
-        if self.access is not None:
-            request.settimeout(_CLIENT_SECONDS)
-            request.do_handshake()  # in the thread of the client: others do not wait for it
-        super().finish_request(request, client_address)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         if not self._connections.add(client_address[0]):
