@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import platform
 import re
 from collections.abc import Sequence
@@ -15,6 +16,8 @@ from typing import TypeVar
 from reveal_cli.errors import USAGE, CliError
 from reveal_contract.finding import Severity
 from reveal_contract.foreign_names import printable
+from reveal_contract.kube.names import REDIS_PASSWORD_VARIABLE, REDIS_USERNAME_VARIABLE
+from reveal_contract.redis_address import with_credentials
 from reveal_contract.settings import MODES, SENSITIVITIES, AnalyzerSettings, SettingsError
 
 _T = TypeVar("_T")
@@ -140,6 +143,25 @@ def _add_mode(group: argparse._ArgumentGroup, offline: bool) -> None:
         help="online (default): score the harm in amounts that matter; paper: report where two of"
         " three detectors agree",
     )  # fmt: skip
+
+
+def add_redis(parser: argparse.ArgumentParser) -> None:
+    """Add the flag of the Redis that is used instead of a private one."""
+    parser.add_argument(
+        "--redis", metavar="URL", default="",
+        help="use this Redis instead of a private one: redis://host:6379/0, unix:///path,"
+        " redis+sentinel://host:26379,host:26379/service or redis+cluster://host:6379,host:6379;"
+        f" without user and password it takes those of {REDIS_USERNAME_VARIABLE} and"
+        f" {REDIS_PASSWORD_VARIABLE} in the environment, which others cannot read",
+    )  # fmt: skip
+
+
+def with_login(url: str) -> str:
+    """Return a URL of Redis with the login of the environment, unless it has its own.
+
+    Everyone on the host can read the arguments of a process.  "", which is a private Redis, stays.
+    """
+    return with_credentials(url, os.environ)
 
 
 def add_host(parser: argparse.ArgumentParser) -> None:

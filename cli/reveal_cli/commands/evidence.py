@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from reveal_cli.atomic_file import write_atomically
 from reveal_cli.errors import DONE, USAGE, CliError
 from reveal_cli.interrupt import Interrupt
+from reveal_cli.options import with_login
 from reveal_cli.output_paths import check_outputs
 from reveal_contract.names import DEFAULT_PROFILE, REDIS_VARIABLE
 from reveal_contract.redis_address import AddressError
@@ -88,6 +89,6 @@ def _store(arguments: argparse.Namespace) -> EvidenceStore:
         raise CliError(f"give --redis URL, {REDIS_VARIABLE} or --folder DIR", USAGE)
     try:
         profile = arguments.profile or DEFAULT_PROFILE
-        return store_of(AnalyzerSettings(redis_url=url, profile=profile))
+        return store_of(AnalyzerSettings(redis_url=with_login(url), profile=profile))
     except AddressError as error:
         raise CliError(f"--redis: {error}", USAGE) from None

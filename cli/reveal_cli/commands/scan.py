@@ -15,10 +15,12 @@ from reveal_cli.live_session import ScanPlan, ScanState
 from reveal_cli.options import (
     add_host,
     add_judging,
+    add_redis,
     analyzer_settings,
     check_host,
     duration,
     format_duration,
+    with_login,
 )
 from reveal_cli.output_files import judged_seconds, print_findings
 from reveal_cli.progress import open_progress
@@ -59,11 +61,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "--json", action="store_true",
         help="print findings as JSON, one a line, instead of the table",
     )  # fmt: skip
-    parser.add_argument(
-        "--redis", metavar="URL", default="",
-        help="use this Redis instead of a private one: redis://host:6379/0, unix:///path,"
-        " redis+sentinel://host:26379,host:26379/service or redis+cluster://host:6379,host:6379",
-    )  # fmt: skip
+    add_redis(parser)
     add_judging(parser)
     add_host(parser)
     parser.set_defaults(run=run)
@@ -99,7 +97,7 @@ def scan_plan(arguments: argparse.Namespace) -> ScanPlan:
         duration=arguments.duration,
         settings=settings,
         host_flags=tuple(host_flags(arguments)),
-        redis_url=arguments.redis,
+        redis_url=with_login(arguments.redis),
         baseline=baseline,
     )
 

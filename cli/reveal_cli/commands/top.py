@@ -10,7 +10,7 @@ import sys
 from reveal_cli.collector_process import host_flags
 from reveal_cli.errors import DONE, ERROR, USAGE, CliError
 from reveal_cli.interrupt import Interrupt
-from reveal_cli.options import add_host, check_host
+from reveal_cli.options import add_host, add_redis, check_host, with_login
 from reveal_cli.recordings import NoRecording
 from reveal_cli.terminal import console, show
 from reveal_contract.names import REDIS_VARIABLE
@@ -33,11 +33,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--once", action="store_true", help="watch for 12 s, print one frame and end"
     )
-    parser.add_argument(
-        "--redis", metavar="URL", default="",
-        help="use this Redis instead of a private one: redis://host:6379/0, unix:///path,"
-        " redis+sentinel://host:26379,host:26379/service or redis+cluster://host:6379,host:6379",
-    )  # fmt: skip
+    add_redis(parser)
     parser.add_argument(
         "--profile", metavar="NAME",
         help="watch a node of this profile through --redis instead of this host: that of --node;"
@@ -62,7 +58,7 @@ def run(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
         duration=_ONCE_SECONDS if once else math.inf,
         settings=AnalyzerSettings(),
         host_flags=tuple(host_flags(arguments)),
-        redis_url=arguments.redis,
+        redis_url=with_login(arguments.redis),
     )
     session = LiveSession(plan, NoRecording(), screen, interrupt, lambda _, __: None)
     try:
@@ -84,7 +80,7 @@ def _of_node(arguments: argparse.Namespace, interrupt: Interrupt) -> int:
     if not url:
         raise CliError(f"--profile needs --redis URL or {REDIS_VARIABLE}", USAGE)
     try:
-        stream = RedisNodeStream(arguments.node, arguments.profile, url)
+        stream = RedisNodeStream(arguments.node, arguments.profile, with_login(url))
     except AddressError as error:
         raise CliError(f"--redis: {error}", USAGE) from None
     show_node(stream, interrupt, once=arguments.once)

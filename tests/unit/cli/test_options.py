@@ -14,6 +14,8 @@ from reveal_cli.commands.scan import scan_plan
 from reveal_cli.errors import DONE, ERROR, USAGE, CliError
 from reveal_cli.options import duration, format_duration, severity
 from reveal_contract.finding import Severity
+from reveal_contract.kube.names import REDIS_PASSWORD_VARIABLE, REDIS_USERNAME_VARIABLE
+from reveal_contract.names import REDIS_VARIABLE
 
 
 @pytest.mark.parametrize(
@@ -141,3 +143,21 @@ def test_report_is_an_alias_of_the_offline_mode() -> None:
     assert parser.parse_args(["analyze", "x.csv"]).mode is None
     with pytest.raises(SystemExit):
         parser.parse_args(["scan", "--mode", "offline"])
+
+
+@pytest.mark.parametrize(
+    ("flags", "url"),
+    [
+        ([], ""),
+        (["--redis", "redis://h:1/2"], "redis://me:se%2Fcret@h:1/2"),
+        (["--redis", "redis://you:x@h:1/2"], "redis://you:x@h:1/2"),
+    ],
+)
+def test_the_login_of_the_environment_is_only_for_a_redis_that_is_named(
+    monkeypatch: pytest.MonkeyPatch, flags: list[str], url: str
+) -> None:
+    """A scan must not write to the Redis of a site because a variable is set."""
+    monkeypatch.setenv(REDIS_VARIABLE, "redis://site")
+    monkeypatch.setenv(REDIS_USERNAME_VARIABLE, "me")
+    monkeypatch.setenv(REDIS_PASSWORD_VARIABLE, "se/cret")
+    assert scan_plan(build_parser().parse_args(["scan", *flags])).redis_url == url
