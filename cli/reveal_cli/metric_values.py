@@ -67,6 +67,8 @@ def _column_label(column: Column) -> str:
 
 
 def _has_level(channel: Channel) -> bool:
+    if channel.is_skipped:
+        return False
     return not in_catalogue(channel) or catalogue.find(channel.metric).source != _SAMPLES
 
 

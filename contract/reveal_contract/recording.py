@@ -22,6 +22,7 @@ from typing import Any, BinaryIO, Self
 from reveal_contract import foreign_json
 from reveal_contract.channels import ChannelTable, TableError
 from reveal_contract.facts import Facts, FactsError
+from reveal_contract.skipped_channels import log_skipped
 
 MAGIC = b"RVLREC\x00\x01"
 _RECORD = struct.Struct("<cII")
@@ -187,6 +188,7 @@ class RecordingReader:
             table = ChannelTable.from_json(payload)
         except TableError as error:
             raise RecordingError(f"{self.path}: {error}") from None
+        log_skipped(table)
         tables[table.key] = table
 
     def _table(self, tables: dict[bytes, ChannelTable], key: bytes) -> ChannelTable:

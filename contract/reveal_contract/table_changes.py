@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import Any
 
 from reveal_contract.channels import (
     MAX_CHANNELS,
@@ -79,10 +80,10 @@ def _edits(base: Sequence[Channel], table: Sequence[Channel]) -> tuple[Edit, ...
 
     Channels are compared as announced: two of them may differ in ``members`` only.
     """
-    positions = {tuple(announced_row(channel)): index for index, channel in enumerate(base)}
+    positions = {_as_announced(channel): index for index, channel in enumerate(base)}
     out: list[Edit] = []
     for channel in table:
-        index = positions.get(tuple(announced_row(channel)))
+        index = positions.get(_as_announced(channel))
         last = out[-1] if out else None
         if index is None:
             out.append(channel)
@@ -91,6 +92,12 @@ def _edits(base: Sequence[Channel], table: Sequence[Channel]) -> tuple[Edit, ...
         else:
             out.append((index, index + 1))
     return tuple(out)
+
+
+def _as_announced(channel: Channel) -> tuple[str | float, ...]:
+    """Return what is equal for channels with the same row."""
+    scale = float(channel.scale)
+    return channel.metric, channel.instance, channel.kind, scale, channel.lane, channel.later
 
 
 def _edited(base: tuple[Channel, ...], edits: Sequence[Edit]) -> tuple[Channel, ...]:
@@ -110,7 +117,7 @@ def _length(edit: Edit) -> int:
     return 1 if isinstance(edit, Channel) else edit[1] - edit[0]
 
 
-def _row(edit: Edit) -> Sequence[str | float]:
+def _row(edit: Edit) -> Sequence[Any]:
     return announced_row(edit) if isinstance(edit, Channel) else edit
 
 

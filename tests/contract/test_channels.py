@@ -113,8 +113,6 @@ def announced(**parts: object) -> bytes:
         announced(fast=[["a" * 129, *ROW[1:]]]),
         announced(fast=[["a", 5, *ROW[2:]]]),
         announced(fast=[["a", "\ud800", *ROW[2:]]]),
-        announced(fast=[["a", "", "kind", 1.0, "fast"]]),
-        announced(fast=[["a", "", "gauge", 1.0, "lane"]]),
         announced(fast=[["a", "", "gauge", "1", "fast"]]),
         announced(fast=[["a", "", "gauge", float("nan"), "fast"]]),
         announced(fast=[["a", "", "gauge", float("inf"), "fast"]]),
@@ -124,7 +122,7 @@ def announced(**parts: object) -> bytes:
         announced(fast=[["a", "", "gauge", 10**400, "fast"]]),
         announced(fast=[ROW] * MAX_CHANNELS, slow=[ROW]),
     ],
-    ids=range(26),
+    ids=range(24),
 )
 def test_an_invalid_announcement_raises_channel_table_error(data: bytes) -> None:
     with pytest.raises(TableError, match="channel table"):

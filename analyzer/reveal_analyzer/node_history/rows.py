@@ -49,7 +49,7 @@ class RowPlan:
     """How slices of one channel table become rows.
 
     ``channels`` are those of the table but for the fine clocks of jobs, which have ten samples a
-    second for step times; their ``scale`` is the size of a step.
+    second for step times, and what is skipped; their ``scale`` is the size of a step.
     """
 
     channels: tuple[Channel, ...]
@@ -63,7 +63,7 @@ class RowPlan:
     def of(cls, table: ChannelTable) -> RowPlan:
         """Return the plan of a table."""
         fast, slow = (
-            np.array([index for index, each in enumerate(part) if each.metric != FINE], np.intp)
+            np.array([index for index, each in enumerate(part) if _is_kept(each)], np.intp)
             for part in (table.fast, table.slow)
         )
         kept = [*(table.fast[index] for index in fast), *(table.slow[index] for index in slow)]
@@ -84,6 +84,10 @@ class RowPlan:
         steps[: fast.size][fast_missing] = np.nan
         steps[fast.size :][message.slow_missing[self._slow]] = np.nan
         return Row(message.boot, message.sequence, message.start_ns, self.channels, steps)
+
+
+def _is_kept(channel: Channel) -> bool:
+    return channel.metric != FINE and not channel.is_skipped
 
 
 @lru_cache(maxsize=_MOST_SHARED)

@@ -16,6 +16,7 @@ from reveal_contract import wire
 from reveal_contract.channels import ChannelTable, TableError
 from reveal_contract.names import EARLIER_TABLES_KEY, table_changes_key, table_key
 from reveal_contract.runtime.backoff import delay
+from reveal_contract.skipped_channels import log_skipped
 from reveal_contract.table_changes import TableChanges
 
 log = logging.getLogger(__name__)
@@ -150,6 +151,7 @@ class ChannelTables:
         except TableError as error:
             self._refuse(key, error)
             return
+        log_skipped(table)
         self._use(key, DecodableTable(table, wire.gauges(table)))
         self._forget()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from operator import is_
 
 from reveal_analyzer.derive.columns import column_plan
@@ -22,6 +23,15 @@ def test_a_column_is_known_by_its_label() -> None:
     labels = column_plan(TABLE).labels
     assert len(set(labels)) == len(labels)
     assert {"cpu.user__mean", "cpu.user__maximum", "network.nic.rx_bytes{eth0}__mean"} <= {*labels}
+
+
+def test_a_channel_of_a_kind_that_only_a_later_version_knows_has_no_column() -> None:
+    rows = [["cpu.user", "", kind, 1.0, "fast"] for kind in ("quantile", "counter")]
+    table = ChannelTable.from_json(json.dumps({"version": 1, "fast": rows, "slow": rows[:1]}))
+    plan = column_plan(table)
+    assert plan.labels[:1] == ("cpu.user__mean",)
+    assert plan.recipe.copied.tolist() == [1]
+    assert not any("unknown" in label for label in plan.labels)
 
 
 def test_nodes_that_differ_in_their_pods_share_their_columns() -> None:

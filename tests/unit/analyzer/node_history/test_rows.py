@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -60,6 +61,13 @@ def test_what_was_not_read_is_missing_and_fine_clocks_are_left_out() -> None:
     row = RowPlan.of(table).row(replace(message, slow_missing=np.ones(1, np.bool_)))
     assert [channel.metric for channel in row.channels] == ["cpu.user", "cpu.idle"]
     assert np.isnan(row.steps).tolist() == [False, True]
+
+
+def test_channels_of_a_kind_that_only_a_later_version_knows_are_left_out() -> None:
+    rows = [["cpu.user", "", kind, 1.0, "fast"] for kind in ("quantile", "counter")]
+    table = ChannelTable.from_json(json.dumps({"version": 1, "fast": rows, "slow": []}))
+    row = RowPlan.of(table).row(Node(table).slice())
+    assert row.channels == (Channel("cpu.user", "", Kind.COUNTER, row.channels[0].scale),)
 
 
 def test_tables_that_change_share_their_channels() -> None:
