@@ -19,6 +19,7 @@ from reveal_cli.configuration_hints import ConfigurationHints
 from reveal_cli.errors import USAGE, CliError
 from reveal_cli.lost_time_text import ByNode, node_rows
 from reveal_cli.options import OFFLINE, TABLE_FLAGS, Length, analyzer_settings
+from reveal_cli.recording_index import RecordingIndex
 from reveal_cli.recordings import Slices
 from reveal_cli.replay import Replay, judge_whole, replay
 from reveal_cli.scores_csv import LiveScores
@@ -100,16 +101,16 @@ def judge(
 def _baseline_reader(
     path: Path | None,
 ) -> Callable[[str], Iterator[tuple[Message, ChannelTable]]] | None:
-    return partial(_node_slices, baseline_recording(path)) if path else None
+    return partial(_node_slices, RecordingIndex(baseline_recording(path))) if path else None
 
 
-def _node_slices(path: Path, node: str) -> Iterator[tuple[Message, ChannelTable]]:
+def _node_slices(index: RecordingIndex, node: str) -> Iterator[tuple[Message, ChannelTable]]:
     """Return the slices of a node, or of the only node where a file has one of another name."""
-    names = {message.node for message, _ in Slices(path)}
-    chosen = node if node in names else next(iter(names), "")
-    if node not in names and len(names) != 1:
-        raise CliError(f"--baseline {path} has no data of {node}")
-    return ((message, table) for message, table in Slices(path) if message.node == chosen)
+    if node in index.nodes:
+        return iter(index.slices(node))
+    if len(index.nodes) != 1:
+        raise CliError(f"--baseline {index.path} has no data of {node}")
+    return iter(index.slices(index.nodes[0]))
 
 
 def node_tables(path: Path) -> dict[str, RecordingTable]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -162,14 +162,8 @@ class Slices:
 
         Raises ``CliError`` for a malformed note.
         """
-        known: dict[tuple[str, str], Identity] = {}
-        try:
-            for note in self.notes:
-                if "subjects" in note and note.get("node") == node:
-                    known |= {(row.instance, row.uid): row for row in from_rows(note["subjects"])}
-        except SubjectsError as error:
-            raise CliError(f"{self._reader.path}: {error}") from None
-        return list(known.values())
+        own = (note for note in self.notes if "subjects" in note and note.get("node") == node)
+        return subjects_of_notes(own, self._reader.path)
 
     def shares(self, node: str) -> CpuShares:
         """Return the CPU shares of the node's subjects, likewise; equal ones without a note."""
@@ -197,12 +191,30 @@ class Slices:
                 yield message, record.table
 
     def _records(self) -> Iterator[RecordingEntry]:
-        try:
+        with readable(self._reader.path):
             yield from self._reader
-        except RecordingError as error:
-            raise CliError(str(error)) from None
-        except OSError as error:
-            raise CliError(f"cannot read {self._reader.path}: {error.strerror}") from None
+
+
+def subjects_of_notes(notes: Iterable[dict[str, Any]], path: Path) -> list[Identity]:
+    """Return the subjects in notes of a node, the last of each; raises ``CliError``."""
+    known: dict[tuple[str, str], Identity] = {}
+    try:
+        for note in notes:
+            known |= {(row.instance, row.uid): row for row in from_rows(note["subjects"])}
+    except SubjectsError as error:
+        raise CliError(f"{path}: {error}") from None
+    return list(known.values())
+
+
+@contextlib.contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """Raise ``CliError`` for a recording that is damaged or cannot be read."""
+    try:
+        yield
+    except RecordingError as error:
+        raise CliError(str(error)) from None
+    except OSError as error:
+        raise CliError(f"cannot read {path}: {error.strerror}") from None
 
 
 def _unnamed_file() -> tuple[int, Path]:

@@ -7,14 +7,14 @@ and a wrong flag need none of them.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reveal_analyzer.stream.sequence import NodeSequence
 from reveal_cli.finding_log import FindingLog, by_onset
+from reveal_cli.recording_index import RecordingIndex
 from reveal_cli.recordings import Slices
 from reveal_contract.channels import ChannelTable
 from reveal_contract.finding import Finding
@@ -89,17 +89,6 @@ class Replay:
         self.last_ns = message.start_ns
 
 
-@dataclass(frozen=True)
-class _NodeSlices:
-    """The slices of one node of a recording; each iteration reads the file again."""
-
-    slices: Slices
-    node: str
-
-    def __iter__(self) -> Iterator[tuple[Message, ChannelTable]]:
-        return (pair for pair in self.slices if pair[0].node == self.node)
-
-
 def judge_whole(
     path: Path,
     live: list[Finding],
@@ -108,17 +97,17 @@ def judge_whole(
 ) -> list[Finding]:
     """Return the live findings merged with those of the recording judged as a whole.
 
-    Each node of the recording is judged by itself.
+    Each node of the recording is judged by itself, from its own part of the file.
     """
     from reveal_analyzer.offline import judgement  # noqa: PLC0415 - heavy
     from reveal_analyzer.selection.applied import NO_SELECTION  # noqa: PLC0415
 
-    findings: list[Finding] = []
-    for node in sorted({message.node for message, _ in Slices(path)}):
-        slices = Slices(path)
-        of_node = _NodeSlices(slices, node)
-        known = [finding for finding in live if finding.node_name == node]
-        subjects = partial(slices.subjects, node)
-        whole = judgement.judge(of_node, settings, subjects, selection or NO_SELECTION)
-        findings += judgement.merge(known, whole)
+    known: defaultdict[str, list[Finding]] = defaultdict(list)
+    for finding in live:
+        known[finding.node_name].append(finding)
+    index, findings = RecordingIndex(path), list[Finding]()
+    for node in index.nodes:
+        subjects = partial(index.subjects, node)
+        whole = judgement.judge(index.slices(node), settings, subjects, selection or NO_SELECTION)
+        findings += judgement.merge(known[node], whole)
     return by_onset(findings)

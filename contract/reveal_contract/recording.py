@@ -14,7 +14,7 @@ import struct
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
@@ -27,6 +27,7 @@ from reveal_contract.skipped_channels import log_skipped
 MAGIC = b"RVLREC\x00\x01"
 _RECORD = struct.Struct("<cII")
 _MAX_RECORD = 64 << 20
+_KEY_BYTES = 8  # of a channel table
 
 
 class RecordingError(ValueError):
@@ -35,12 +36,16 @@ class RecordingError(ValueError):
 
 @dataclass(frozen=True)
 class RecordingEntry:
-    """One entry: a wire message with its table, a note, or facts; the others are not set."""
+    """One entry: a wire message with its table, a note, or facts; the others are not set.
+
+    ``position`` is the byte of the file that a message begins with, for ``read_message``.
+    """
 
     data: bytes = b""
     table: ChannelTable | None = None
     note: dict[str, Any] | None = None
     facts: Facts | None = None
+    position: int = field(default=0, compare=False)
 
 
 class _Records(ABC):
@@ -147,9 +152,10 @@ class RecordingReader:
 
     def __iter__(self) -> Iterator[RecordingEntry]:
         tables: dict[bytes, ChannelTable] = {}
-        with self._open() as file:
+        with self.open() as file:
             if file.read(len(MAGIC)) != MAGIC:
                 raise RecordingError(f"{self.path} is not a recording made by reveal")
+            position = file.tell()
             while (entry := self._next(file)) is not None:
                 kind, payload = entry
                 if kind == b"T":
@@ -159,9 +165,20 @@ class RecordingReader:
                 elif kind == b"F":
                     yield RecordingEntry(facts=self._facts(payload))
                 else:
-                    yield RecordingEntry(payload[8:], self._table(tables, payload[:8]))
+                    table = self._table(tables, payload[:_KEY_BYTES])
+                    yield RecordingEntry(payload[_KEY_BYTES:], table, position=position)
+                position = file.tell()
 
-    def _open(self) -> BinaryIO:
+    def read_message(self, file: BinaryIO, position: int) -> tuple[bytes, bytes]:
+        """Return the key of the table and the message of an entry; raises ``RecordingError``."""
+        file.seek(position)
+        kind, payload = self._next(file) or (b"", b"")
+        if kind != b"M":
+            raise RecordingError(f"{self.path} has no message from byte {position} on any more")
+        return payload[:_KEY_BYTES], payload[_KEY_BYTES:]
+
+    def open(self) -> BinaryIO:
+        """Open the file."""
         return self.path.open("rb") if self._data is None else io.BytesIO(self._data)
 
     def _next(self, file: BinaryIO) -> tuple[bytes, bytes] | None:
