@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -75,9 +76,11 @@ class Recording:
         try:
             if path is None:
                 self._unnamed, self.path = _unnamed_file()
+                file = io.FileIO(os.dup(self._unnamed), "w")
+                self._writer = RecordingWriter(self.path, file)
             else:
                 self.path = path
-            self._writer = RecordingWriter(self.path)
+                self._writer = RecordingWriter(path)
         except OSError as error:
             self._close_unnamed()
             remedy = ": set TMPDIR to a directory with room" if path is None else ""

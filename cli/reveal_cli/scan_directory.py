@@ -14,6 +14,7 @@ FINDINGS, RECORDING, SUMMARY, STATE, REPORT = (
 )  # fmt: skip
 EVIDENCE = "evidence"  # a folder with a recording for each finding
 SCAN_FILES = (FINDINGS, RECORDING, SUMMARY, STATE, REPORT)
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def claim_directory(directory: Path) -> Path:
@@ -47,10 +48,11 @@ def _check_owner(directory: Path) -> None:
     found = directory.stat()
     owners = {0, int(os.environ.get("SUDO_UID") or 0)}
     # in a sticky directory only the owner of a file may replace it (proc(5), protected_symlinks)
-    all_write = found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX
-    if found.st_uid not in owners or all_write:
+    others_write = found.st_mode & _OTHERS_WRITE and not found.st_mode & stat.S_ISVTX
+    if found.st_uid not in owners or others_write:
         raise CliError(
-            f"other users can replace files in {directory}: name a directory of your own"
+            f"other users can replace files in {directory}: name a directory that its owner alone"
+            " can write to (chmod go-w)"
         )
 
 

@@ -8,8 +8,11 @@ needs it.  A file that ends in the middle of a record (disk full, power lost) is
 
 from __future__ import annotations
 
+import errno
 import io
 import json
+import os
+import stat
 import struct
 import zlib
 from abc import ABC, abstractmethod
@@ -95,14 +98,14 @@ class RecordingBuffer(_Records):
 class RecordingWriter(_Records):
     """Appends to a new recording; each call leaves a readable file behind.
 
-    A call that fails (full disk) raises ``OSError`` and adds nothing.
+    A call that fails (full disk) raises ``OSError`` and adds nothing.  Without a ``file`` that is
+    open already, ``path`` is written by ``open_own``.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, file: io.FileIO | None = None) -> None:
         super().__init__()
         self.path = path
-        # unbuffered: a buffer would keep what could not be written, and fail again at close
-        self._file = path.open("wb", buffering=0)
+        self._file = open_own(path) if file is None else file
         self._end = 0
         self._append(MAGIC)
 
@@ -136,6 +139,42 @@ class RecordingWriter(_Records):
             self._file.seek(self._end)
             raise
         self._end += len(data)
+
+
+def open_own(path: Path) -> io.FileIO:
+    """Open a file of this user to write it anew; raises ``OSError`` for a link or another's file.
+
+    Between the check that a name is free and this call, who may write to the folder can put
+    something else there, and root could write to any file.
+    """
+    flags = os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        number = os.open(path, flags, 0o666)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise OSError(errno.ELOOP, "it is a link: name the file itself", str(path)) from None
+    # unbuffered: a buffer would keep what could not be written, and fail again at close
+    file = io.FileIO(number, "w")
+    try:
+        _refuse_foreign(path, os.fstat(number))
+        if stat.S_ISREG(os.fstat(number).st_mode):
+            file.truncate()
+    except OSError:
+        file.close()
+        raise
+    return file
+
+
+def _refuse_foreign(path: Path, found: os.stat_result) -> None:
+    """Raise ``OSError`` unless it is a device, or a file of this user with a single name."""
+    if stat.S_ISCHR(found.st_mode):  # /dev/null; only root creates devices
+        return
+    owners = {os.geteuid()}
+    if os.geteuid() == 0:
+        owners.add(int(os.environ.get("SUDO_UID") or 0))
+    if not stat.S_ISREG(found.st_mode) or found.st_uid not in owners or found.st_nlink > 1:
+        raise OSError(errno.EPERM, "it is not a file of this user alone", str(path))
 
 
 class RecordingReader:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -189,3 +190,53 @@ def test_a_full_disk_leaves_whole_records_and_can_go_on(tmp_path: Path, room: in
     writer.note(NOTE)
     assert read(writer.path) == (EXPECTED[:2], False)
     writer.close()
+
+
+@pytest.fixture
+def secret(tmp_path: Path) -> Path:
+    """A file that no recording may change."""
+    path = tmp_path / "secret"
+    path.write_bytes(b"precious")
+    return path
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_no_link_is_followed(tmp_path: Path, secret: Path, is_there: bool) -> None:
+    """The name was free when it was claimed: whoever may write to the folder put a link there."""
+    target = secret if is_there else tmp_path / "none"
+    (tmp_path / "r.rvl").symlink_to(target)
+    with pytest.raises(OSError, match="it is a link"):
+        RecordingWriter(tmp_path / "r.rvl")
+    assert secret.read_bytes() == b"precious"
+    assert target.exists() == is_there
+
+
+def test_no_file_with_another_name_is_changed(tmp_path: Path, secret: Path) -> None:
+    (tmp_path / "r.rvl").hardlink_to(secret)
+    with pytest.raises(OSError, match="not a file of this user alone"):
+        RecordingWriter(tmp_path / "r.rvl")
+    assert secret.read_bytes() == b"precious"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can write to files of others")
+def test_no_file_of_another_user_is_changed(secret: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SUDO_UID", raising=False)
+    os.chown(secret, 4242, 4242)
+    with pytest.raises(OSError, match="not a file of this user alone"):
+        RecordingWriter(secret)
+    assert secret.read_bytes() == b"precious"
+    monkeypatch.setenv("SUDO_UID", "4242")  # a disk on which all files are of this user
+    RecordingWriter(secret).close()
+    assert secret.read_bytes() == MAGIC
+
+
+def test_a_pipe_holds_nothing_up(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "r.rvl")
+    with pytest.raises(OSError, match=r"r\.rvl"):
+        RecordingWriter(tmp_path / "r.rvl")
+
+
+def test_an_own_file_is_written_anew_and_a_device_can_take_a_recording(secret: Path) -> None:
+    RecordingWriter(secret).close()
+    assert secret.read_bytes() == MAGIC
+    RecordingWriter(Path(os.devnull)).close()

@@ -124,7 +124,7 @@ def test_missing_sources_are_read_from_any_state_of_a_collector() -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root writes where others can")
-@pytest.mark.parametrize(("owner", "mode"), [(4242, 0o755), (0, 0o777)])
+@pytest.mark.parametrize(("owner", "mode"), [(4242, 0o755), (0, 0o777), (0, 0o775)])
 def test_root_writes_no_scan_where_others_can_replace_its_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: int, mode: int
 ) -> None:
@@ -139,3 +139,14 @@ def test_root_writes_no_scan_where_others_can_replace_its_files(
     if owner:  # who runs a scan by sudo owns the directory
         monkeypatch.setenv("SUDO_UID", str(owner))
         claim_directory(directory)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root writes where others can")
+@pytest.mark.parametrize("mode", [0o1777, 0o1775, 0o755, 0o700])
+def test_root_writes_a_scan_where_others_cannot_replace_its_files(
+    tmp_path: Path, mode: int
+) -> None:
+    directory = tmp_path / "own"
+    directory.mkdir()
+    directory.chmod(mode)
+    assert claim_directory(directory).is_file()
