@@ -14,7 +14,6 @@ FINDINGS, RECORDING, SUMMARY, STATE, REPORT = (
 )  # fmt: skip
 EVIDENCE = "evidence"  # a folder with a recording for each finding
 SCAN_FILES = (FINDINGS, RECORDING, SUMMARY, STATE, REPORT)
-_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def claim_directory(directory: Path) -> Path:
@@ -47,9 +46,7 @@ def _check_owner(directory: Path) -> None:
         return
     found = directory.stat()
     owners = {0, int(os.environ.get("SUDO_UID") or 0)}
-    # in a sticky directory only the owner of a file may replace it (proc(5), protected_symlinks)
-    others_write = found.st_mode & _OTHERS_WRITE and not found.st_mode & stat.S_ISVTX
-    if found.st_uid not in owners or others_write:
+    if found.st_uid not in owners or _others_write(found):
         raise CliError(
             f"other users can replace files in {directory}: name a directory that its owner alone"
             " can write to (chmod go-w)"
@@ -77,3 +74,12 @@ def release_directory(directory: Path) -> None:
     for name in SCAN_FILES:
         with contextlib.suppress(OSError):
             (directory / name).unlink()
+
+
+def _others_write(found: os.stat_result) -> bool:
+    """Return whether another user than the owner and root may replace files of a directory."""
+    if found.st_mode & stat.S_ISVTX:  # only the owner of a file may: proc(5), protected_symlinks
+        return False
+    # a group with the number of its user is that user alone, as most distributions make them
+    is_private = found.st_gid in (0, found.st_uid)
+    return bool(found.st_mode & stat.S_IWOTH or (found.st_mode & stat.S_IWGRP and not is_private))

@@ -124,15 +124,17 @@ def test_missing_sources_are_read_from_any_state_of_a_collector() -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root writes where others can")
-@pytest.mark.parametrize(("owner", "mode"), [(4242, 0o755), (0, 0o777), (0, 0o775)])
+@pytest.mark.parametrize(
+    ("owner", "group", "mode"), [(4242, 0, 0o755), (0, 0, 0o777), (0, 4242, 0o775)]
+)
 def test_root_writes_no_scan_where_others_can_replace_its_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: int, mode: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: int, group: int, mode: int
 ) -> None:
     monkeypatch.delenv("SUDO_UID", raising=False)
     directory = tmp_path / "theirs"
     directory.mkdir()
     directory.chmod(mode)
-    os.chown(directory, owner, owner)
+    os.chown(directory, owner, group)
     with pytest.raises(CliError, match="other users can replace files"):
         claim_directory(directory)
     assert list(directory.iterdir()) == []
@@ -142,7 +144,7 @@ def test_root_writes_no_scan_where_others_can_replace_its_files(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root writes where others can")
-@pytest.mark.parametrize("mode", [0o1777, 0o1775, 0o755, 0o700])
+@pytest.mark.parametrize("mode", [0o1777, 0o1775, 0o775, 0o755, 0o700])
 def test_root_writes_a_scan_where_others_cannot_replace_its_files(
     tmp_path: Path, mode: int
 ) -> None:
