@@ -142,7 +142,7 @@ class RecordingWriter(_Records):
 
 
 def open_own(path: Path) -> io.FileIO:
-    """Open a file of this user to write it anew; raises ``OSError`` for a link or another's file.
+    """Open a file of this user to write it again; raises ``OSError`` for a link or another's file.
 
     Between the check that a name is free and this call, who may write to the folder can put
     something else there, and root could write to any file.

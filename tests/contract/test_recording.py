@@ -236,7 +236,7 @@ def test_a_pipe_holds_nothing_up(tmp_path: Path) -> None:
         RecordingWriter(tmp_path / "r.rvl")
 
 
-def test_an_own_file_is_written_anew_and_a_device_can_take_a_recording(secret: Path) -> None:
+def test_an_own_file_is_written_again_and_a_device_can_take_a_recording(secret: Path) -> None:
     RecordingWriter(secret).close()
     assert secret.read_bytes() == MAGIC
     RecordingWriter(Path(os.devnull)).close()

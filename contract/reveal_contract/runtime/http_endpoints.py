@@ -36,8 +36,8 @@ _CLIENT_CLOSES_SECONDS = 5.0
 _MOST_CONNECTIONS = 32  # of one client address
 _MOST_OF_ALL = 256  # of all addresses: each connection has a thread
 # The last of these are for addresses that have hardly any other.  Probes come from an address that
-# depends on the network, so it does not distinguish them from other clients; but the kubelet has two
-# connections at most.  A pod has one address: to fill these takes dozens of pods.
+# depends on the network, so it does not distinguish them from other clients; but the kubelet has
+# two connections at most.  A pod has one address: to fill these takes dozens of pods.
 _KEPT_FOR_FEW, _FEW = 64, 2
 # in the environment of a request: whether TLS verified a certificate of the client; no header can
 # have this name
