@@ -42,7 +42,8 @@ class PrintableRecord:
     __slots__ = ()
 
     def __post_init__(self) -> None:
-        texts, lists = _text_fields(type(self))
+        kind: Any = type(self)
+        texts, lists = _text_fields(kind)
         make_printable(self, texts)
         for name in lists:
             found = getattr(self, name)
