@@ -17,11 +17,11 @@ from reveal_contract.sources import WITH_PERF_CGROUPS
 Json = Mapping[str, Any]  # a part of a Kubernetes object that is passed on unchanged
 
 GPU_TOLERATION: Json = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
-# The CPU request is five times the budget that the collector keeps by itself.  On a saturated node it
-# is the weight of its cgroup: with that of the budget, what it uses within a tenth of a second makes
-# it wait for seconds.  No CPU limit: a throttled collector would sample late when it matters most.
-# Memory: 26 MB with its C parts, 39 without, some 15 more for the API and the metrics.  The limit
-# makes a leak end the collector, not the job.
+# The CPU request is five times the budget that the collector keeps by itself: it is the weight of
+# its cgroup.  On a saturated node, with the weight of the budget, what it uses within a tenth of a
+# second makes it wait for seconds.  No CPU limit: a throttled collector would sample late when it
+# matters most.  Memory: 26 MB with its C parts, 39 without, some 15 more for the API and the
+# metrics.  The limit makes a leak end the collector, not the job.
 COLLECTOR_RESOURCES: Json = {
     "requests": {"cpu": "100m", "memory": "64Mi"},
     "limits": {"memory": "256Mi"},
