@@ -16,6 +16,7 @@ from support.pod_probes import probe_actions, shell_probes
 
 CLUSTER_SCOPED = {
     "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", names.PROFILE_KIND,
+    "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
 }  # fmt: skip
 ALL = pytest.mark.parametrize("values", VALUES, ids=lambda path: path.stem)
 LABEL = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?\Z")

@@ -131,14 +131,15 @@ def limited(kube: Kube, helm: Helm, namespace: str) -> Iterator[None]:
     values = CHART / "ci" / "profile-limits-values.yaml"
     objects = helm.render("--values", values, namespace=namespace)
     policies = [each for each in objects if each["kind"].startswith("ValidatingAdmissionPolicy")]
+    _, _, spec = NAMED[0]
     kube.apply(policies)
     try:
-        _, _, spec = NAMED[0]
         wait_for(lambda: refusal(kube, profile("seen", spec)), 60, "it is in effect")
         yield
     finally:
         for each in policies:
             kube.delete(each)
+        wait_for(lambda: not refusal(kube, profile("seen", spec)), 60, "it is in effect no more")
 
 
 def refusal(kube: Kube, manifest: dict[str, Any]) -> str:
