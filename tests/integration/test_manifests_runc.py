@@ -126,7 +126,8 @@ def test_the_analyzer_works_as_nobody_without_any_right(
     manifests = built(**reached(server.socket))
     files = dict(manifests["ConfigMap"]["data"])
     # there is no API server in here
-    files["analyzer.json"] = json.dumps({**json.loads(files["analyzer.json"]), "publish": "none"})
+    alone = {"publish": "none", "originProof": "off"}
+    files["analyzer.json"] = json.dumps({**json.loads(files["analyzer.json"]), **alone})
     os.chmod(server.socket, 0o777)  # noqa: PTH101 - of a string
     os.chmod(server.socket.parent, 0o755)  # noqa: PTH101
     folder = tmp_path / f"{tmp_path.name[-12:]}-analyzer"
