@@ -282,8 +282,13 @@ def _of_levels(lines: Sequence[tuple[str, ...]]) -> tuple[str, ...] | None:
 
 
 def _with_row_names(rows: list[_Row], first: int, width: int) -> list[_Row]:
-    """Return the rows with a name for the row numbers of R, which its header does not name."""
+    """Return the rows with a name for the row numbers of R, which its header does not name.
+
+    R quotes them.  Without quotes it may be the last column that has no name.
+    """
     if not 0 < first < len(rows) - 1 or len(rows[first - 1].fields) != width - 1:
+        return rows
+    if not all(row.line.text.lstrip().startswith('"') for row in rows[first - 1 : first + 1]):
         return rows
     numbers = [row.fields[0] for row in rows[first : first + _MOST_ROWS] if row.fields]
     begin = int(numbers[0]) if numbers[0].isdecimal() else -1

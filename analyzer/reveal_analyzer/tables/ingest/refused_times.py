@@ -21,7 +21,7 @@ _DAY_STEP = 0.5  # days, at most: otherwise they may be seconds
 # days of the years 2000 to 2099 by other counts, which no flag reads
 _OTHER_DAYS = {(730_486, 767_011): "days as Matlab counts", (2_451_544, 2_488_070): "Julian days"}
 _MOST_NAMED = 0.9  # of the columns are called by a time
-_FEWEST_NAMED = 3
+_FEWEST_NAMED, _SHORTEST = 3, 8
 _LIKE_TIME = r"\d:\d\d\b|\b\d{1,4}([-/.])\d{1,2}\1\d{2,4}\b"
 _LIKE_DATE = r"\d\d?\D+\d"
 _PARTS = ("year", "month", "day")
@@ -91,6 +91,7 @@ def _step(days: Floats) -> float:
 def refuse_times_as_names(names: Sequence[str]) -> None:
     """Raise ``TableFileError`` where a table has a column for each time."""
     others = pd.Series(list(names[1:]), dtype=object)
+    others = others.where(others.str.len() >= _SHORTEST)  # 2019 is a number, too
     known = (times_of(others) != UNREADABLE).mean() if len(others) >= _FEWEST_NAMED else 0.0
     if known >= _MOST_NAMED:
         raise TableFileError(

@@ -65,6 +65,8 @@ def test_row_numbers_that_the_header_does_not_name_are_a_column(
     text = "\n".join(['"time","user","wait"', *rows, ""]).replace(",", separator)
     layout = found(tmp_path, text)
     assert layout.names == ("row", *NAMES)
+    with pytest.raises(TableFileError, match="names 3 columns"):  # the last may have no name
+        found(tmp_path, "step,loss,rate\n1,0.5,0.1,2\n2,0.4,0.1,3\n3,0.4,0.1,2\n")
 
 
 def test_apostrophes_around_all_fields_are_quotes(tmp_path: Path) -> None:

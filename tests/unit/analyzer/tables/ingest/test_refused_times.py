@@ -81,3 +81,9 @@ def test_a_table_with_a_column_for_each_time_is_refused(write: Write) -> None:
     values = ",".join(f"{n % 7}.5" for n in range(40))
     with pytest.raises(TableFileError, match=r"names of the columns are times.*a row for each"):
         read(write(f"metric,{times}\ncpu,{values}\nmem,{values}\n"))
+
+
+def test_numbers_of_four_digits_are_names_of_columns(write: Write) -> None:
+    rows = "".join(f"{n % 7}.5,{n % 5}.5,{n % 3}.5,{n % 2}.5\n" for n in range(40))
+    data = read(write(f"2001,2002,2003,2004\n{rows}"))
+    assert data.clock.column is None
