@@ -16,7 +16,6 @@ from reveal_analyzer.evidence.endpoint import application
 from reveal_analyzer.evidence.factory import keep_samples
 from reveal_analyzer.node_history import stores
 from reveal_analyzer.node_history.keeper import HistoryKeeper
-from reveal_analyzer.node_history.rows import NS_PER_HOUR
 from reveal_analyzer.node_history.stores import FolderHistory, HistoryStore, RedisHistory
 from reveal_analyzer.sinks.metrics import Metrics
 from reveal_analyzer.worker import Worker
@@ -30,6 +29,7 @@ from reveal_contract import names, wire
 from reveal_contract.recording import RecordingBuffer
 from reveal_contract.runtime.http_endpoints import serve_locally
 from reveal_contract.settings import AnalyzerSettings
+from reveal_contract.time_units import NS_PER_HOUR
 from support.evidence_samples import FixedNodes
 from support.polling import wait_until
 from support.redis_streams import QUICK, Stream, message

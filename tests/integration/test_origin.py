@@ -28,10 +28,7 @@ from support.proven_streams import (
 )
 from support.redis_streams import Stream, beats, count, node_sequences, read
 
-
-@pytest.fixture(autouse=True)
-def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(origin, "_ASK_SECONDS", 0.02)
+pytestmark = pytest.mark.usefixtures("soon_asked")
 
 
 class LaterClock:
@@ -49,11 +46,6 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> LaterClock:
     clock = LaterClock()
     monkeypatch.setattr(origin, "time", clock)
     return clock
-
-
-@pytest.fixture
-def owners() -> Owners:
-    return Owners({TOKEN: TokenOwner.NODE})
 
 
 @pytest.mark.parametrize("required", [False, True])

@@ -6,7 +6,6 @@ import pytest
 
 from reveal_analyzer.evidence.live_nodes import LiveNodes
 from reveal_analyzer.evidence.recorder import RedisSource
-from reveal_analyzer.stream import origin
 from reveal_analyzer.stream.origin import TokenOwner
 from reveal_analyzer.telemetry.states import StateStore
 from reveal_contract import names
@@ -27,15 +26,7 @@ from support.proven_streams import (
 )
 from support.redis_streams import Stream, node_sequences, read
 
-
-@pytest.fixture(autouse=True)
-def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(origin, "_ASK_SECONDS", 0.02)
-
-
-@pytest.fixture
-def owners() -> Owners:
-    return Owners({TOKEN: TokenOwner.NODE})
+pytestmark = pytest.mark.usefixtures("soon_asked")
 
 
 @pytest.mark.parametrize("required", [False, True])

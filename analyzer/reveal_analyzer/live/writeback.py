@@ -41,7 +41,7 @@ class _Disks(NamedTuple):
     requests: Indices
     reads: Indices
     busy: Indices
-    pressure: Indices
+    pressure: int
 
 
 class Writeback:
@@ -65,7 +65,7 @@ class Writeback:
         if requests < _LEAST_QUEUED and not self._recent:  # nearly always, on nearly all hosts
             return _NONE
         busiest = float(np.fmax.reduce(values[self._disks.busy])) / NS_PER_SECOND
-        pressure = float(values[self._disks.pressure][0]) / NS_PER_SECOND
+        pressure = float(values[self._disks.pressure]) / NS_PER_SECOND
         reads = _seconds(values, self._disks.reads)
         self._recent.append((requests, reads, busiest, pressure))
         if max(each[0] for each in self._recent) < _LEAST_QUEUED:
@@ -94,7 +94,7 @@ def _disks(channels: Sequence[Channel]) -> _Disks | None:
         np.array([by_disk[metric][name] for name in names], np.intp)
         for metric in (_REQUESTS, _READS, _BUSY)
     )
-    return _Disks(requests, reads, busy, np.array(pressure[:1], np.intp))
+    return _Disks(requests, reads, busy, pressure[0])
 
 
 def _seconds(values: Floats, indices: Indices) -> float:

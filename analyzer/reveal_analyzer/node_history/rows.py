@@ -19,12 +19,11 @@ from reveal_analyzer.heartbeat.series import FINE
 from reveal_contract import catalogue
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind
-from reveal_contract.time_units import NS_PER_SECOND
+from reveal_contract.time_units import NS_PER_HOUR
 from reveal_contract.wire import Message
 
 STEPS_OF_QUANTUM = 16
 SIGNIFICANT_BITS = 9
-NS_PER_HOUR = 3600 * NS_PER_SECOND
 _LARGEST = float(2**62)
 _MOST_SHARED = 1 << 16
 

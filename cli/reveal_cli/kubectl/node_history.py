@@ -19,6 +19,7 @@ from reveal_cli.stderr_lines import note
 from reveal_cli.time_spans import Span, recent, span
 from reveal_contract.finding import rfc3339
 from reveal_contract.foreign_names import printable
+from reveal_contract.time_units import NS_PER_HOUR
 
 SPAN_HELP = (
     "a span of the last 24 hours by the clock of this machine: 03:10/03:15, or two times in"
@@ -69,7 +70,6 @@ def recorded(profiles: Iterable[AnalyzerPods], node: str, begin_ns: int, end_ns:
     Raises ``CliError`` with a sentence if there is nothing.
     """
     from reveal_analyzer.node_history.recorded import recording, slices  # noqa: PLC0415 - numpy
-    from reveal_analyzer.node_history.rows import NS_PER_HOUR  # noqa: PLC0415
 
     hours = range(begin_ns // NS_PER_HOUR, end_ns // NS_PER_HOUR + 1)
     reason = ""

@@ -13,10 +13,10 @@ from reveal_analyzer.node_history import keeper as keeper_module
 from reveal_analyzer.node_history.codec import parts
 from reveal_analyzer.node_history.keeper import PART_SECONDS, REASON, HistoryKeeper
 from reveal_analyzer.node_history.recorded import recording, slices
-from reveal_analyzer.node_history.rows import NS_PER_HOUR
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.metric import Kind
 from reveal_contract.recording import RecordingReader
+from reveal_contract.time_units import NS_PER_HOUR
 from support.evidence_samples import FIRST_NS, MemoryHistory
 from support.fake_clock import FakeClock
 from support.synthetic_node import TABLE, Node
