@@ -22,6 +22,7 @@ from reveal_contract.runtime.liveness import ALIVE_FILE, READY_FILE
 from reveal_contract.settings import AnalyzerSettings, CollectorSettings
 from support.component_processes import Process, answer, free_port, running
 from support.polling import wait_until
+from support.standstill import skipped_seconds
 
 NODE, PROFILE = "node-of-the-pod", "p"
 KEY = names.samples_key(PROFILE, names.shard(NODE))
@@ -163,7 +164,9 @@ def test_buffered_slices_are_delivered_before_exit(pod: Pod) -> None:
         assert process.process.wait(20) == 0
     sequences = pod.sequences()
     assert len(sequences) >= 4
-    assert sequences == list(range(sequences[0], sequences[0] + len(sequences)))
+    assert sequences == sorted(set(sequences))
+    missing = sequences[-1] + 1 - sequences[0] - len(sequences)
+    assert missing <= skipped_seconds(process.text)
     assert not process.has_logged("could not be delivered")
 
 

@@ -19,6 +19,9 @@ from support.redis_server import RedisLauncher
 from support.sending_nodes import COLLECTOR, NODES, SendingNodes
 from support.sentinel_group import SERVICE, Member, SentinelGroup
 
+# the longest wait for a failover, twice
+pytestmark = pytest.mark.timeout(400)
+
 
 @pytest.fixture
 def group(redis_launcher: RedisLauncher) -> SentinelGroup:
@@ -73,9 +76,9 @@ def test_a_planned_failover_is_followed(group: SentinelGroup, stack: ExitStack) 
     """The former primary goes on as a replica: its clients are disconnected or refused."""
     nodes = SendingNodes(group.url(), stack)
     nodes.exchange(lambda: nodes.sent >= 3)
-    group.sentinels[0].client.sentinel_failover(SERVICE)
+    group.fail_over()
     # until it is one, it acknowledges what is lost with it
-    nodes.send_until(lambda: group.primary.role == "slave" and nodes.are_well)
+    nodes.send_until(lambda: group.fail_over() and group.primary.role == "slave" and nodes.are_well)
     before = nodes.sent
     nodes.exchange(lambda: nodes.sent >= before + 5 and nodes.are_well)
     assert {COLLECTOR} <= group.replica.client_names()

@@ -333,7 +333,7 @@ def test_facts_are_published_immediately_when_they_change(redis_server: Path) ->
     with running(settings(redis_server)) as sink:
         for sequence, facts in enumerate((b"one", None, b"two")):
             sink.put(replace(shipment(sequence), facts=facts))
-            wait_until(lambda: facts_of(client) == (facts or b"one"), 4)  # noqa: B023
+            wait_until(lambda: facts_of(client) == (facts or b"one"))  # noqa: B023
 
 
 def test_facts_are_published_again_after_redis_lost_them(redis_server: Path) -> None:

@@ -21,6 +21,7 @@ from reveal_contract import names
 from support.hosts import complete_hosts
 from support.hosts.tree import Tree
 from support.polling import wait_until
+from support.standstill import without_lost_slices
 
 SCAN = [sys.executable, "-m", "reveal_cli", "scan"]
 FIELDS = {
@@ -88,13 +89,14 @@ def test_a_scan_sees_this_host_and_analyze_agrees(host: Host, tmp_path: Path) ->
     output, warned = scan.communicate(timeout=40)
     seconds = time.monotonic() - began
     assert scan.returncode == 0, warned
+    warned, lost = without_lost_slices(warned)
     assert warned == ""
     summary = assert_whole(out)
     assert output == (out / FINDINGS).read_text()
     assert (out / REPORT).read_text().startswith("<!doctype html>")
     received, judged = summary["slices"]["received"], summary["judgedSeconds"]
-    assert 11 <= received <= seconds  # one a second; a busy machine begins and ends later
-    assert summary["slices"]["lost"] == 0
+    assert 11 <= received + lost <= seconds  # one a second; a busy machine begins and ends later
+    assert summary["slices"]["lost"] == lost
     assert summary["channels"] >= 300
     assert 3 <= judged <= received - 9
     host.assert_clean()

@@ -14,14 +14,16 @@ from support.redis_streams import TABLE, Stream, count, message, read
 
 
 def send_each_second(stream: Stream, start: int, end: int) -> None:
-    """Add slices whose entries have the times at which a collector would have sent them."""
-    now_ms = int(time.time() * 1000)
+    """Add slices whose entries have the times at which a collector would have sent them.
+
+    All times follow from one, as the machine may stand still between two calls.
+    """
     with stream.client.pipeline(transaction=False) as pipe:
         for sequence in range(start, end):
             data = wire.encode(message("n", sequence), wire.gauges(TABLE))
             fields: dict[Any, Any] = {names.FIELD_NODE: "n", names.FIELD_DATA: data}
             key = names.samples_key("default", names.shard("n"))
-            pipe.xadd(key, fields, f"{now_ms + (sequence - 1000) * 1000}-0")
+            pipe.xadd(key, fields, f"{stream.began_ms + (sequence - 1000) * 1000}-0")
         pipe.execute()
 
 

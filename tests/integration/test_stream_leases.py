@@ -38,7 +38,7 @@ def test_a_single_analyzer_owns_all_shards_within_a_second(stream: Stream) -> No
 
 def test_two_analyzers_share_the_shards_by_rank(stream: Stream) -> None:
     first, two = stream.reader("one"), stream.reader("two")
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 45  # only ends a test that hangs
     while set(first.shards) & set(two.shards) or len(first.shards) + len(two.shards) < names.SHARDS:
         assert time.monotonic() < deadline
         first.poll()
@@ -97,12 +97,13 @@ def test_a_dead_analyzers_shards_and_unfinished_slices_are_taken_over(stream: St
 
 
 def test_shards_of_a_closed_analyzer_are_taken_over_immediately(stream: Stream) -> None:
-    first, two = stream.reader("one", timing=LeaseTiming()), stream.reader("two", timing=QUICK)
+    never_expires = LeaseTiming(lease=600)
+    first, two = stream.reader("one", timing=never_expires), stream.reader("two", timing=QUICK)
     first.poll()
     two.poll()
     assert len(first.shards) == names.SHARDS
     first.close()
-    read(two, lambda _: len(two.shards) == names.SHARDS, seconds=2)
+    read(two, lambda _: len(two.shards) == names.SHARDS)
 
 
 def test_a_lease_of_another_owner_is_never_renewed(stream: Stream) -> None:
@@ -195,7 +196,7 @@ def test_reading_resumes_after_an_outage_on_an_empty_redis(
     assert reader.connection.reason
     server.start()  # empty: no groups, no leases, no announced table
     stream.send(message("n", 4))
-    got = read(reader, count(1), seconds=10)
+    got = read(reader, count(1))
     assert node_sequences(got) == [("n", 4)]
     assert got[0].gap == 3
     assert not got[0].restarted

@@ -6,14 +6,19 @@ import time
 from collections.abc import Callable
 
 _PAUSE_S = 0.01
+# a longer time between two questions is one in which the whole machine stood still
+_LONGEST_STEP_S = 5.0
 
 
 def becomes_true(condition: Callable[[], object], seconds: float) -> bool:
     """Return whether the condition becomes true in time."""
-    deadline = time.monotonic() + seconds
+    left, before = seconds, time.monotonic()
     while not condition():
-        if time.monotonic() > deadline:
+        now = time.monotonic()
+        left -= min(now - before, _LONGEST_STEP_S)
+        if left < 0:
             return False
+        before = now
         time.sleep(_PAUSE_S)
     return True
 

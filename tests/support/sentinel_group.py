@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import redis
@@ -68,6 +69,13 @@ class SentinelGroup:
     def url(self, service: str = SERVICE, options: str = "") -> str:
         hosts = ",".join(f"127.0.0.1:{each.port}" for each in self.sentinels)
         return f"redis+sentinel://{hosts}/{service}/0{options}"
+
+    def fail_over(self) -> bool:
+        """Ask for a planned failover; ask again where a slow machine made Sentinel give one up."""
+        if self.replica.role != "master":
+            with suppress(redis.ResponseError):  # one is in progress, or was given up just now
+                self.sentinels[0].client.sentinel_failover(SERVICE)
+        return self.replica.role == "master"
 
     def _sentinels(self) -> list[Member]:
         known = [(free_port(), secrets.token_hex(20)) for _ in range(3)]
