@@ -27,7 +27,11 @@ class OriginKey(NamedTuple):
 
 def key_of(token: bytes) -> OriginKey:
     """Return the key that is made of a token."""
-    secret = blake2b(token, digest_size=_SECRET_BYTES, person=_OF_SECRET).digest()
+    return key_of_secret(blake2b(token, digest_size=_SECRET_BYTES, person=_OF_SECRET).digest())
+
+
+def key_of_secret(secret: bytes) -> OriginKey:
+    """Return the key of a secret that was made of a token."""
     return OriginKey(blake2b(secret, digest_size=ID_BYTES, person=_OF_ID).digest(), secret)
 
 

@@ -102,6 +102,38 @@ def test_slices_of_a_pod_that_is_gone_are_taken_by_the_next_analyzer(
     assert [token for _, token in owners.asked] == [TOKEN, renewed]
 
 
+@pytest.mark.parametrize("required", [False, True])
+def test_the_next_analyzer_knows_a_verified_key_whose_token_was_overwritten(
+    stream: Stream, owners: Owners, required: bool
+) -> None:
+    """A compromised collector may write to the record of any node, and not what is verified."""
+    proven_reader(stream, owners, required=required).close()
+    for minute in range(len(names.TOKENS)):
+        announce(stream, b"of another node", minute)
+    send(stream, 1)
+    second = reader_of(stream, owners, required=required)
+    got = read(second, lambda got: (NODE, 1) in node_sequences(got))
+    assert node_sequences(got)[-1] == (NODE, 1)
+    assert second.counts.refused == 0
+    assert len(owners.asked) == 1
+
+
+@pytest.mark.parametrize("shared", [b"", b"no secret", b"x" * 32])
+def test_a_key_that_an_earlier_analyzer_shared_needs_its_token(
+    stream: Stream, owners: Owners, shared: bytes
+) -> None:
+    owners.known[TOKEN] = TokenOwner.NOBODY  # of a pod that is gone
+    stream.client.set(names.proven_key("default", NODE, key_of(TOKEN).id), shared)
+    reader = reader_of(stream, owners, required=True)
+    send(stream, 0)
+    read(reader, lambda _: reader.counts.refused == 1)
+    reader.close()
+    announce(stream, TOKEN)
+    send(stream, 1)
+    second = reader_of(stream, owners, required=True)
+    assert read(second, lambda got: (NODE, 1) in node_sequences(got))
+
+
 def test_only_what_was_verified_is_shared(stream: Stream, owners: Owners) -> None:
     announce(stream, b"of another node", 1)
     owners.known[b"of another node"] = TokenOwner.FOREIGN
@@ -111,3 +143,4 @@ def test_only_what_was_verified_is_shared(stream: Stream, owners: Owners) -> Non
     key = names.proven_key("default", NODE, key_of(TOKEN).id)
     assert stream.client.keys("*:proven:*") == [key.encode()]
     assert 0 < stream.client.ttl(key) <= 7200
+    assert stream.client.get(key) == key_of(TOKEN).secret

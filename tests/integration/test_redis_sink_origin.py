@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 import redis
 
-from reveal_collector.shipping import redis_sink
+from reveal_collector.shipping import node_record, redis_sink
 from reveal_contract import names
 from reveal_contract.origin import field_data, key_of, prove
 from support.polling import wait_until
@@ -45,6 +46,26 @@ def test_the_token_is_announced_again_after_redis_lost_it(
         wait_until(lambda: client.hget(key, names.STATUS), "the next status")
         sink.put(shipment(6))
         wait_until(lambda: b"token of n1" in client.hvals(key), "the token")  # type: ignore[operator]
+
+
+def test_a_token_that_somebody_overwrote_is_announced_again(
+    redis_server: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node_record, "_TOKEN_SECONDS", 0.05)
+    file = tmp_path / "token"
+    file.write_bytes(b"token of n1")
+    key, client = names.node_key("default", "n1"), redis.Redis(unix_socket_path=str(redis_server))
+    with running(settings(redis_server, origin_token_file=str(file))) as sink:
+        sink.put(shipment(5))
+        wait_until(lambda: sink.health().delivered == 1)
+        client.hset(key, mapping=dict.fromkeys(names.TOKENS, b"of another node"))
+        sequence = itertools.count(6)
+
+        def is_back() -> bool:
+            sink.put(shipment(next(sequence)))
+            return b"token of n1" in client.hvals(key)  # type: ignore[operator]
+
+        wait_until(is_back, "the token")
 
 
 def test_a_name_that_is_no_text_holds_up_nothing(redis_server: Path) -> None:

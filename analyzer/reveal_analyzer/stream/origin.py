@@ -2,7 +2,8 @@
 
 A slice names a key, which is made of a token.  The node's collector wrote the token to Redis, and
 the API server says of which node it is.  That takes some requests for each new token, in which the
-slices of it wait; then a slice costs some microseconds.
+slices of it wait; then a slice costs some microseconds.  The next analyzer finds the verified key
+where no collector can write: another one may have overwritten the token meanwhile.
 """
 
 from __future__ import annotations
@@ -22,7 +23,14 @@ from reveal_analyzer.formatting import list_some
 from reveal_analyzer.stream.consumer import StreamEntry
 from reveal_analyzer.telemetry.degraded import Degradation
 from reveal_contract.names import FIELD_DATA, FIELD_PROOF, TOKENS, node_key, proven_key, shard
-from reveal_contract.origin import ID_BYTES, MAX_TOKEN_BYTES, OriginKey, key_of, prove
+from reveal_contract.origin import (
+    ID_BYTES,
+    MAX_TOKEN_BYTES,
+    OriginKey,
+    key_of,
+    key_of_secret,
+    prove,
+)
 
 _DATA, _PROOF = FIELD_DATA.encode(), FIELD_PROOF.encode()
 UNPROVEN_SLICES = "UnprovenSlices"  # reason of the condition Degraded
@@ -241,7 +249,7 @@ class OriginCheck:
 
         A collector announces the token first: without one the key is made of nothing.
         """
-        if not known.token:
+        if known.key is None:
             return TokenOwner.UNKNOWN
         if known.is_verified:  # the pod may be gone since, and its slices are still in the stream
             return TokenOwner.NODE
@@ -258,20 +266,22 @@ class OriginCheck:
         with client.pipeline(transaction=False) as pipe:
             for known in new:
                 key = proven_key(self._profile, known.node, known.id)
-                pipe.set(key, b"", ex=_SHARED_SECONDS)
+                pipe.set(key, known.key.secret if known.key else b"", ex=_SHARED_SECONDS)
             pipe.execute(raise_on_error=False)  # a full Redis: others ask the API server
 
     def _find_tokens(self, client: redis.Redis, keys: list[_Key]) -> None:
-        """Request the tokens of nodes, and find those of which these keys are made."""
+        """Request verified keys and the tokens of nodes, and find those of these slices."""
         if not keys:
             return
         with client.pipeline(transaction=False) as pipe:
             for known in keys:
                 pipe.hmget(node_key(self._profile, known.node), list(TOKENS))
-                pipe.exists(proven_key(self._profile, known.node, known.id))
+                pipe.get(proven_key(self._profile, known.node, known.id))
             found: list[Any] = pipe.execute()
-        for known, tokens, verified in zip(keys, found[::2], found[1::2], strict=True):
-            known.is_verified = bool(verified)
+        for known, tokens, secret in zip(keys, found[::2], found[1::2], strict=True):
+            known.is_verified = secret is not None
+            if secret and (key := key_of_secret(secret)).id == known.id:
+                known.key = key
             for token in filter(None, tokens):
                 if len(token) <= MAX_TOKEN_BYTES and (key := key_of(token)).id == known.id:
                     known.token, known.key = token, key

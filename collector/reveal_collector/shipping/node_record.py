@@ -34,6 +34,7 @@ from reveal_contract.table_changes import TableChanges
 
 # Changes add up while pods come and go.  Beyond this share of the whole table, that is announced.
 _MAX_CHANGES = 0.25
+_TOKEN_SECONDS = 60.0
 _LEAST_SECONDS = 20  # of a table: each status renews it, every five seconds
 _OWN_FIELDS = (SUBJECTS, CPU_SHARES)  # parts of the status with a field of their own
 
@@ -58,6 +59,7 @@ class NodeRecord:
         self._written: dict[str, str] = {}  # fields as Redis knows them
         self._facts: bytes | None = None  # published last
         self._token: bytes | None = None  # that Redis knows
+        self._token_due_s = 0.0
         self._published = False  # a status
 
     @property
@@ -80,10 +82,16 @@ class NodeRecord:
         self._table = table
 
     def announce_token(self) -> None:
-        """Write the token of which slices and fields are proven, before the first of them."""
-        token = self._proof.token
-        if token is not None and token != self._token:
-            self._set(TOKENS[int(time.time() / 60) % len(TOKENS)], token)
+        """Write the token of which slices and fields are proven, before the first of them.
+
+        It is written each minute, as the collector of another node could have overwritten it.
+        """
+        token, now = self._proof.token, time.monotonic()
+        if token is None or (token == self._token and now < self._token_due_s):
+            return
+        self._set(TOKENS[int(time.time() / 60) % len(TOKENS)], token)
+        self._token_due_s = now + _TOKEN_SECONDS
+        if token != self._token:
             self._token = token
             self._written, self._facts = {}, None  # their proofs name the token before
 
