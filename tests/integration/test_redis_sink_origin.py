@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,15 @@ from reveal_collector.shipping import node_record, redis_sink
 from reveal_contract import names
 from reveal_contract.origin import field_data, key_of, prove
 from support.polling import wait_until
-from support.redis_sinks import KEY, running, sequences, settings, shipment, subjects_of
+from support.redis_sinks import (
+    KEY,
+    facts_of,
+    running,
+    sequences,
+    settings,
+    shipment,
+    subjects_of,
+)
 
 
 def test_slices_prove_their_origin_with_a_token_that_is_announced_before(
@@ -66,6 +75,22 @@ def test_a_token_that_somebody_overwrote_is_announced_again(
             return b"token of n1" in client.hvals(key)  # type: ignore[operator]
 
         wait_until(is_back, "the token")
+
+
+def test_what_somebody_overwrote_is_written_again(
+    redis_server: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_sink, "STATUS_SECONDS", 0.05)
+    monkeypatch.setattr(node_record, "_FIELDS_SECONDS", 0.1)
+    key, client = names.node_key("default", "n1"), redis.Redis(unix_socket_path=str(redis_server))
+    status = {"subjects": [{"instance": "job", "kind": "Job"}]}
+    with running(settings(redis_server), lambda: status) as sink:
+        sink.put(replace(shipment(0), facts=b"facts of n1"))
+        wait_until(lambda: facts_of(client) == b"facts of n1", "the facts")
+        subjects = subjects_of(client)
+        client.hset(key, mapping={names.SUBJECTS: b"[]", names.FACTS: b"others"})
+        wait_until(lambda: subjects_of(client) == subjects, "the subjects")
+        wait_until(lambda: facts_of(client) == b"facts of n1", "the facts, again")
 
 
 def test_a_name_that_is_no_text_holds_up_nothing(redis_server: Path) -> None:

@@ -34,7 +34,10 @@ from reveal_contract.table_changes import TableChanges
 
 # Changes add up while pods come and go.  Beyond this share of the whole table, that is announced.
 _MAX_CHANGES = 0.25
+# until something is written again that did not change: the collector of another node, which has the
+# same login, could have overwritten it
 _TOKEN_SECONDS = 60.0
+_FIELDS_SECONDS = 300.0
 _LEAST_SECONDS = 20  # of a table: each status renews it, every five seconds
 _OWN_FIELDS = (SUBJECTS, CPU_SHARES)  # parts of the status with a field of their own
 
@@ -60,6 +63,7 @@ class NodeRecord:
         self._facts: bytes | None = None  # published last
         self._token: bytes | None = None  # that Redis knows
         self._token_due_s = 0.0
+        self._fields_due_s = time.monotonic() + _FIELDS_SECONDS
         self._published = False  # a status
 
     @property
@@ -82,10 +86,7 @@ class NodeRecord:
         self._table = table
 
     def announce_token(self) -> None:
-        """Write the token of which slices and fields are proven, before the first of them.
-
-        It is written each minute, as the collector of another node could have overwritten it.
-        """
+        """Write the token of which slices and fields are proven, before the first of them."""
         token, now = self._proof.token, time.monotonic()
         if token is None or (token == self._token and now < self._token_due_s):
             return
@@ -97,6 +98,9 @@ class NodeRecord:
 
     def publish(self, status: Mapping[str, Any], facts: bytes | None) -> None:
         """Write the status, and what changed; renew the time limits."""
+        if (now := time.monotonic()) >= self._fields_due_s:
+            self._fields_due_s = now + _FIELDS_SECONDS
+            self._written, self._facts = {}, None
         self._publish_fields(status)
         row = json.dumps({key: value for key, value in status.items() if key not in _OWN_FIELDS})
         added, _ = self._write(STATUS, row.encode())
