@@ -24,6 +24,7 @@ from reveal_analyzer.sinks.metrics import Metrics
 from reveal_analyzer.state.checkpoints import INTERVAL_S, Checkpoints, first_save_s
 from reveal_analyzer.state.codec import Position, SectionPath
 from reveal_analyzer.stream.gc_control import GarbageControl
+from reveal_analyzer.stream.node_clocks import NodeClocks
 from reveal_analyzer.stream.reader import StreamReader
 from reveal_analyzer.stream.received import Received
 from reveal_analyzer.telemetry.degraded import Degradation
@@ -31,7 +32,6 @@ from reveal_analyzer.telemetry.snapshot import SILENT_SECONDS, NodeSnapshot, Sna
 from reveal_analyzer.watched_node import Analysis, WatchedNode
 from reveal_contract.finding import FindingChange, FindingUpdate
 from reveal_contract.names import shard
-from reveal_contract.wire import Message
 
 log = logging.getLogger(__name__)
 
@@ -73,8 +73,10 @@ class Worker:
     ) -> None:
         self._evidence: EvidenceRecorder | NoEvidence = NoEvidence()
         self._history: HistoryKeeper | None = None
+        self._clocks = NodeClocks()
         self._degradations: list[Callable[[], Iterable[Degradation]]] = [
-            reader.connection.degradations
+            reader.connection.degradations,
+            self._clocks.degradations,
         ]
         self._fleet, self._observe = fleet, observe
         self._last_snapshot: tuple[float, frozenset[int]] = (0.0, frozenset())
@@ -129,7 +131,8 @@ class Worker:
             self._report(self._step(each))
             self._submit_minute(each.node)
             if not each.history:
-                self._metrics.verdict.observe(max(0.0, time.time() - _closed_s(each.message)))
+                self._metrics.verdict.observe(max(0.0, time.time() - each.closed_s))
+                self._clocks.add(each)
             self._garbage.freeze_survivors()
         self._report(self._evidence.newly_kept())
         self._reader.ack(received)
@@ -367,6 +370,7 @@ class Worker:
 
     def _forget(self, nodes: Sequence[str]) -> None:
         self._reader.forget_nodes(nodes)
+        self._clocks.forget(nodes)
         for node in nodes:
             self._nodes.pop(node, None)
             self._checkpoints.forget(node)
@@ -380,8 +384,3 @@ class Worker:
 
     def _status(self) -> dict[str, int]:
         return {**self._reader.status(), "connected": int(self._reader.connected)}
-
-
-def _closed_s(message: Message) -> float:
-    """Return when the slice was complete, at its last tick, in seconds since the epoch."""
-    return message.start_ns / 1e9 + (len(message.fast) - 1) * message.tick_us / 1e6

@@ -124,3 +124,17 @@ def test_snapshots_are_published_each_second_and_on_shard_changes(
     first = next(item for item in found if item.shards)
     assert first.time_s - found[0].time_s < 1  # not a second later
     assert len(found) < 20
+
+
+def test_a_wrong_clock_of_a_node_is_in_the_snapshot(
+    stream: Stream, worker_and_snapshots: tuple[Worker, list[Snapshot]]
+) -> None:
+    worker, found = worker_and_snapshots
+    stream.send(*(message("n", second) for second in range(60)))  # of the year 2023
+
+    def is_degraded() -> bool:
+        worker.turn()
+        reasons = [each.reason for each in found[-1].degraded] if found else []
+        return reasons == ["NodeClockWrong"]
+
+    wait_until(is_degraded, "the clock")

@@ -27,6 +27,12 @@ class Received(NamedTuple):
     restarted: bool = False
     history: bool = False
 
+    @property
+    def closed_s(self) -> float:
+        """When the slice was complete, at its last tick, in seconds since the epoch."""
+        message = self.message
+        return message.start_ns / 1e9 + (len(message.fast) - 1) * message.tick_us / 1e6
+
 
 @dataclass
 class StreamCounts:

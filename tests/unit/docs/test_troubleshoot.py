@@ -15,6 +15,7 @@ from reveal_analyzer.node_history.keeper import REASON as HISTORY_NOT_KEPT
 from reveal_analyzer.sinks.kube.node_conditions import REASON as CONDITIONS_LIMITED
 from reveal_analyzer.sinks.otlp.sink import REASON as OTLP_NOT_SENT
 from reveal_analyzer.stream.node_admission import TOO_MANY_NODES, UNKNOWN_NODES
+from reveal_analyzer.stream.node_clocks import REASON as NODE_CLOCK_WRONG
 from reveal_analyzer.stream.origin import UNPROVEN_SLICES
 from reveal_analyzer.stream.tolerant_client import REASON as KEYS_OF_ANOTHER_TYPE
 from reveal_analyzer.telemetry.degraded import REDUCED, degradations
@@ -52,7 +53,7 @@ def reasons() -> set[str]:
         | words(inspection.WorkloadInspector._failure_of)
         | {REDUCED, perf.reason, EVIDENCE_NOT_KEPT, HISTORY_NOT_KEPT, OTLP_NOT_SENT}
         | {CONDITIONS_LIMITED, TOO_MANY_NODES, UNKNOWN_NODES, KEYS_OF_ANOTHER_TYPE}
-        | {UNPROVEN_SLICES}
+        | {UNPROVEN_SLICES, NODE_CLOCK_WRONG}
         | _OF_DEPLOYMENTS
     )
 
