@@ -38,6 +38,9 @@ NAMES = ("gpu-pool", "training", "storage.nodes")
 # the operator takes seconds; after an API server's crash the garbage collector of Kubernetes pauses
 # for up to half a minute, and twice where the kinds that it watches change
 CONVERGED_S = 150
+# What deleted profiles owned is deleted by the garbage collector alone.  After a crash it can fail
+# for minutes to learn which kinds there are ("failed to discover preferred resources").
+COLLECTED_S = 600
 STOPPED_S = 10
 # kind -> apiVersion
 CHILDREN = {
@@ -238,18 +241,22 @@ def _settle(world: World) -> tuple[float, str]:
     began, missing = time.monotonic(), "nothing"
     world.operator.start()
 
-    def settled() -> bool:
+    def holds(check: Callable[[], None]) -> bool:
         nonlocal missing
         try:
-            for name in NAMES:
-                _check_profile(world, name)
-            _check_no_orphans(world.kube)
+            check()
         except AssertionError as error:
             missing = str(error).split("\n", 1)[0]
             raise
         return True
 
-    wait_for(settled, CONVERGED_S, "everything as it was meant")
+    def check_profiles() -> None:
+        for name in NAMES:
+            _check_profile(world, name)
+
+    wait_for(lambda: holds(check_profiles), CONVERGED_S, "everything as it was meant")
+    wait_for(lambda: holds(lambda: _check_no_orphans(world.kube)), COLLECTED_S, "no orphans")
+    check_profiles()
     return time.monotonic() - began, missing
 
 
