@@ -15,13 +15,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from reveal_analyzer.arrays import Indices
-from reveal_analyzer.derive.channel_index import indices_of
 from reveal_analyzer.derive.deriver import Second
-from reveal_analyzer.derive.disk_layers import lowest_disks
+from reveal_analyzer.live.disk_requests import disk_channels, requests_seconds
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Subsystem
-from reveal_contract.time_units import NS_PER_SECOND
 
 _SPAN = 10  # seconds, the longest view of the live score
 _MIN_DISCARDS = 0.05  # seconds of discards in the span: less needs no suppression
@@ -44,29 +41,16 @@ class Discards:
         """Add a second; return the subsystems whose score is suppressed in it."""
         if second.plan.channels is not self._channels:
             self._channels = second.plan.channels
-            self._discards, self._requests = (
-                _indices(self._channels, metric) for metric in (_DISCARDS, _REQUESTS)
-            )
-        discarded = _seconds(second, self._discards)
+            [self._discards] = disk_channels(self._channels, _DISCARDS)
+            [self._requests] = disk_channels(self._channels, _REQUESTS)
+        discarded = requests_seconds(second.channels, self._discards)
         if not (discarded or self._recent):  # nearly always, on nearly all hosts
             return _NONE
-        # the queue time includes discards
-        self._recent.append((discarded, max(0.0, _seconds(second, self._requests) - discarded)))
+        requests = requests_seconds(second.channels, self._requests)  # it includes discards
+        self._recent.append((discarded, max(0.0, requests - discarded)))
         by_discards, by_others = map(sum, zip(*self._recent, strict=True))
         most = by_discards > max(by_others, _MIN_DISCARDS)
         waiting = by_others >= _MAX_WAITING * len(self._recent)
         if not by_discards:
             self._recent.clear()
         return _STORAGE if most and not waiting else _NONE
-
-
-def _indices(channels: Sequence[Channel], metric: str) -> Indices:
-    """Return the channels of a metric, without disks that repeat the requests of others."""
-    by_disk = {channels[index].instance: index for index in indices_of(channels, metric)}
-    return np.array([by_disk[disk] for disk in lowest_disks(by_disk)], np.intp)
-
-
-def _seconds(second: Second, indices: Indices) -> float:
-    """Return the time of requests in seconds, summed over the disks where it is known."""
-    times: list[float] = second.channels[indices].tolist()
-    return sum(time for time in times if time == time) / NS_PER_SECOND  # noqa: PLR0124 - not NaN

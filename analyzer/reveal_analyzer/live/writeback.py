@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reveal_analyzer.arrays import Floats, Indices
+from reveal_analyzer.arrays import Indices
 from reveal_analyzer.derive.channel_index import indices_of
 from reveal_analyzer.derive.deriver import Second
-from reveal_analyzer.derive.disk_layers import lowest_disks
+from reveal_analyzer.live.disk_requests import disk_channels, requests_seconds
 from reveal_contract.channels import Channel
 from reveal_contract.metric import Subsystem
 from reveal_contract.time_units import NS_PER_SECOND
@@ -61,12 +61,12 @@ class Writeback:
         if self._disks is None:
             return _NONE
         values = second.channels
-        requests = _seconds(values, self._disks.requests)
+        requests = requests_seconds(values, self._disks.requests)
         if requests < _LEAST_QUEUED and not self._recent:  # nearly always, on nearly all hosts
             return _NONE
         busiest = float(np.fmax.reduce(values[self._disks.busy])) / NS_PER_SECOND
         pressure = float(values[self._disks.pressure]) / NS_PER_SECOND
-        reads = _seconds(values, self._disks.reads)
+        reads = requests_seconds(values, self._disks.reads)
         self._recent.append((requests, reads, busiest, pressure))
         if max(each[0] for each in self._recent) < _LEAST_QUEUED:
             self._recent.clear()
@@ -83,20 +83,5 @@ class Writeback:
 def _disks(channels: Sequence[Channel]) -> _Disks | None:
     """Return the channels of disks; None where it is not known whether a task waits for them."""
     pressure = indices_of(channels, _PRESSURE)
-    by_disk = {
-        metric: {channels[index].instance: index for index in indices_of(channels, metric)}
-        for metric in (_REQUESTS, _READS, _BUSY)
-    }
-    names = lowest_disks(by_disk[_REQUESTS].keys() & by_disk[_READS].keys() & by_disk[_BUSY].keys())
-    if not names or not pressure:
-        return None
-    requests, reads, busy = (
-        np.array([by_disk[metric][name] for name in names], np.intp)
-        for metric in (_REQUESTS, _READS, _BUSY)
-    )
-    return _Disks(requests, reads, busy, pressure[0])
-
-
-def _seconds(values: Floats, indices: Indices) -> float:
-    """Return the time of requests in seconds, summed over the disks where it is known."""
-    return float(np.nansum(values[indices])) / NS_PER_SECOND
+    requests, reads, busy = disk_channels(channels, _REQUESTS, _READS, _BUSY)
+    return _Disks(requests, reads, busy, pressure[0]) if len(requests) and pressure else None
