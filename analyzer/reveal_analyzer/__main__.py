@@ -49,6 +49,7 @@ from reveal_contract.settings import (
 )
 
 if TYPE_CHECKING:
+    from reveal_analyzer.ledger.gpu_time_metrics import GpuTimeMetrics
     from reveal_analyzer.ledger.subject_metrics import SubjectMetrics
     from reveal_analyzer.node import NodeAnalyzer
 
@@ -187,6 +188,7 @@ def settings_of(arguments: argparse.Namespace, environment: Mapping[str, str]) -
 class _Outputs:
     """Where findings and snapshots go."""
 
+    gpu_time: GpuTimeMetrics
     sinks: list[Sink] = field(default_factory=list)
     observers: list[Callable[[Snapshot], None]] = field(default_factory=list)
     degradations: list[Callable[[], Iterable[Degradation]]] = field(default_factory=list)
@@ -224,7 +226,7 @@ def build(
         ready = partial(not_ready, pulse, reader)
         folder = settings.metrics_access_folder
         metrics.serve(settings.metrics_port, pulse.stalled, ready, folder)
-    analysis = _analysis_of(settings, reader, outputs.by_subject)
+    analysis = _analysis_of(settings, reader, outputs)
     client = reader.connection.client
     fleet = Fleet(client, settings.profile, owner, records=reader.records)
     observe = outputs.observe if outputs.observers else None
@@ -243,9 +245,11 @@ def _outputs(
     settings: AnalyzerSettings, jsonl: Path | None, cluster: KubeSink | None, metrics: Metrics
 ) -> _Outputs:
     """Return the outputs that settings and flags ask for, and register their metrics."""
+    from reveal_analyzer.ledger.gpu_time_metrics import GpuTimeMetrics  # noqa: PLC0415
     from reveal_analyzer.ledger.subject_metrics import SubjectMetrics  # noqa: PLC0415
 
-    outputs = _Outputs()
+    outputs = _Outputs(GpuTimeMetrics())
+    metrics.registry.register(outputs.gpu_time)
     if jsonl is not None:
         outputs.sinks.append(JsonlSink(jsonl))
     if cluster is not None:
@@ -281,7 +285,7 @@ def _admission_of(settings: AnalyzerSettings, cluster: KubeSink | None) -> Slice
 
 
 def _analysis_of(
-    settings: AnalyzerSettings, reader: StreamReader, by_subject: SubjectMetrics | None
+    settings: AnalyzerSettings, reader: StreamReader, outputs: _Outputs
 ) -> Callable[[str], NodeAnalyzer]:
     """Return what begins the analysis of a node; raises ``SettingsError`` for bad causes."""
     from reveal_analyzer.hypotheses import loader  # noqa: PLC0415
@@ -298,8 +302,9 @@ def _analysis_of(
     def analysis(node: str) -> NodeAnalyzer:
         known = Announced(partial(reader.subjects, node), partial(reader.shares, node))
         result = NodeAnalyzer(node, settings, rules=rules, announced=known, fit_budget=fit_budget)
-        if by_subject is not None:
-            result.on_accounts = partial(by_subject.add, node)
+        result.on_gpu_hours = outputs.gpu_time.add
+        if outputs.by_subject is not None:
+            result.on_accounts = partial(outputs.by_subject.add, node)
         return result
 
     return analysis

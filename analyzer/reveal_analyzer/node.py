@@ -25,6 +25,7 @@ from reveal_analyzer.hypotheses.signature_matcher import Matches, SignatureMatch
 from reveal_analyzer.ledger.accounts import AccountReader, Accounts
 from reveal_analyzer.ledger.announced_shares import ShareSource, equal_shares
 from reveal_analyzer.ledger.cost_meter import CostMeter
+from reveal_analyzer.ledger.gpu_time import GpuHours, GpuTime
 from reveal_analyzer.ledger.job_losses import JobLosses
 from reveal_analyzer.ledger.loss_watch import NOTHING, LossWatch
 from reveal_analyzer.ledger.lost_time import LostTime, lost_time
@@ -96,8 +97,8 @@ class NodeAnalyzer:
     ``leave_out`` selects channels that detection must ignore (culprits are still searched among
     all): a benchmark leaves out the cgroup of the injected fault.  ``selection`` restricts the
     metrics of evidence and, if it asks for that, of scores.  ``fit_budget`` is shared by nodes that
-    are analyzed together.  ``on_accounts`` may be set: it gets the ledger of each second that is
-    not silent.
+    are analyzed together.  Two functions may be set.  They get nothing of silent seconds:
+    ``on_accounts`` the ledger of each second, ``on_gpu_hours`` the GPU-hours of some seconds.
     """
 
     def __init__(
@@ -137,6 +138,8 @@ class NodeAnalyzer:
         )
         self._jobs = JobMonitor(node, rules, self._history, leave_out)
         self._costs = CostMeter(self._history.identity, self._jobs.has_recovered)
+        self._gpu_time = GpuTime(lambda: self._history.listed, self._costs.lost_gpus)
+        self.on_gpu_hours: Callable[[Mapping[str, GpuHours]], None] = _ignore
         self._paper: PaperMode | None = None
         if settings.mode == "paper":
             self._paper = PaperMode(node, windows, rules, self._history)
@@ -171,7 +174,12 @@ class NodeAnalyzer:
         if not self._paper:
             updates = self._jobs.update(message, table, self._findings.latest, updates)
         updates = self._costs.added(updates, self._now_ns)
-        return [] if silent else updates
+        gpu_hours = self._gpu_time.push(self._now_ns)
+        if silent:
+            return []
+        if gpu_hours:
+            self.on_gpu_hours(gpu_hours)
+        return updates
 
     def finish(self) -> list[FindingUpdate]:
         """Return the last state of the findings that are open when watching ends."""
@@ -353,8 +361,8 @@ class NodeAnalyzer:
         return verdict.as_methods() if verdict else ()
 
 
-def _ignore(accounts: Accounts) -> None:
-    """Do nothing with the ledger of a second."""
+def _ignore(_: object) -> None:
+    """Do nothing with what was measured: nobody has asked for it."""
 
 
 def window_settings(settings: AnalyzerSettings) -> WindowSettings:

@@ -185,15 +185,18 @@ def _claim_with_cost(finding: Finding) -> str:
 def gpu_hours_text(finding: Finding) -> str:
     """Return what a finding costs: ``1.8 GPU-hours so far (1.2 to 2.4), 0.9 of 8 GPUs``.
 
-    A resolved finding has no present loss.  Return "" where no GPUs are known.
+    The amount follows if the price is known.  A resolved finding has no present loss.  Return ""
+    where no GPUs are known.
     """
     cost = finding.cost
     if cost is None:
         return ""
     hours, low, high = map(hours_text, (cost.lost_gpu_hours, cost.low, cost.high))
+    amount = f", {cost.amount}" if cost.amount else ""
     if finding.state is State.RESOLVED:
-        return f"{hours} GPU-hours ({low} to {high})"
-    return f"{hours} GPU-hours so far ({low} to {high}), {cost.lost_gpus:.1f} of {cost.gpus} GPUs"
+        return f"{hours} GPU-hours ({low} to {high}){amount}"
+    lost = f"{cost.lost_gpus:.1f} of {cost.gpus} GPUs"
+    return f"{hours} GPU-hours so far ({low} to {high}), {lost}{amount}"
 
 
 def hours_text(hours: float) -> str:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TextIO
 
 from rich import box
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.padding import Padding
 from rich.segment import Segment
@@ -74,6 +75,12 @@ def table(*columns: str | Column, expand: bool = False) -> Table:
     for column in result.columns:
         column.overflow = "fold"  # rather than cut words that are longer than their column
     return result
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return rows as lines whose cells are as wide as their columns; a line is never folded."""
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    return ["   ".join(map(set_cell_size, row, widths)).rstrip() for row in rows]
 
 
 def grid(rows: Iterable[tuple[RenderableType, RenderableType]], indent: int = 0) -> Padding:

@@ -6,17 +6,17 @@ All of its texts are printable, whoever chose the names in them.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
+from reveal_contract.costs import Cost, PodCost
 from reveal_contract.foreign_names import PrintableRecord
 from reveal_contract.metric import Subsystem
 from reveal_contract.names import camel_case
 
 _MOST_LOST = 99.9  # percent: who lost all of its time has no slowdown
-_SECONDS_PER_HOUR = 3600
 
 
 class Severity(StrEnum):
@@ -234,37 +234,6 @@ class DelayedJob(PrintableRecord):
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
-    """GPU-hours that jobs lost by a finding so far, between ``low`` and ``high``.
-
-    ``gpus`` are those of the jobs that lose now, ``lost_gpus`` is how many of them this is worth.
-    """
-
-    gpus: int
-    lost_gpus: float
-    lost_gpu_hours: float
-    low: float
-    high: float
-
-    def extended(self, seconds: float) -> Cost:
-        """Return it ``seconds`` later, if jobs lose as much; the interval grows in proportion."""
-        hours = self.lost_gpu_hours + self.lost_gpus * max(0.0, seconds) / _SECONDS_PER_HOUR
-        factor = hours / self.lost_gpu_hours if self.lost_gpu_hours else 1.0
-        high = max(hours, self.high * factor)
-        return replace(self, lost_gpu_hours=hours, low=self.low * factor, high=high)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the row without floats: parts of GPUs and hours are decimal strings."""
-        return {
-            "gpus": self.gpus,
-            "lostGPUs": f"{self.lost_gpus:.2f}",
-            "lostGPUHours": f"{self.lost_gpu_hours:.3f}",
-            "lowGPUHours": f"{self.low:.3f}",
-            "highGPUHours": f"{self.high:.3f}",
-        }
-
-
-@dataclass(frozen=True, slots=True)
 class EvidenceRef:
     """Where the samples of a finding are kept: the kind of store, and their name there."""
 
@@ -280,9 +249,9 @@ class Finding(PrintableRecord):
     ``share_metric``.  ``victims`` suffer from it (``namespace/name`` of a pod), where a known cause
     says how to recognize them.  ``lost_time`` is what jobs lost by the cause, most first, on a node
     with the lost-time ledger.  ``delayed_job`` is the job that waits for the first pod or subject,
-    if the scope is ``Job``.  ``cost`` is what the jobs lost in GPU-hours, if their GPUs are known.
-    ``resolution`` says why a resolved finding ended.  ``evidence_ref`` names the samples that are
-    kept of it.
+    if the scope is ``Job``.  ``cost`` is what the jobs lost in GPU-hours, if their GPUs are known,
+    and ``pod_costs`` are the parts of the pods that lost most, on a single node.  ``resolution``
+    says why a resolved finding ended.  ``evidence_ref`` names the samples that are kept of it.
     """
 
     id: str
@@ -314,11 +283,24 @@ class Finding(PrintableRecord):
     evidence_ref: EvidenceRef | None = None
     delayed_job: DelayedJob | None = None
     cost: Cost | None = None
+    pod_costs: tuple[PodCost, ...] = ()
 
     @property
     def lost_gpu_hours(self) -> float:
         """GPU-hours that jobs lost so far; 0 where that is not known."""
         return self.cost.lost_gpu_hours if self.cost is not None else 0.0
+
+    @property
+    def slowdown_percent(self) -> float:
+        """How much longer the work of the job takes that suffers most; 0 if that is not known."""
+        if self.impact is not None:
+            return self.impact.slowdown_percent
+        return max((loss.slowdown_percent for loss in self.lost_time), default=0.0)
+
+    @property
+    def worst_first(self) -> tuple[int, float, float]:
+        """The key by which findings are sorted: severity, then what it costs, the most first."""
+        return -self.severity.rank, -self.lost_gpu_hours, -self.slowdown_percent
 
     @property
     def foremost(self) -> Pod | Subject | None:
@@ -368,6 +350,8 @@ class Finding(PrintableRecord):
             row["delayedJob"] = self.delayed_job.to_dict()
         if self.cost is not None:
             row["cost"] = self.cost.to_dict()
+        if self.pod_costs:
+            row["podCosts"] = [each.to_dict() for each in self.pod_costs]
         if self.evidence_ref is not None:
             row["evidenceRef"] = _camel(self.evidence_ref)
         return row

@@ -13,6 +13,7 @@ from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any, ClassVar, Self, get_type_hints
 
 from reveal_contract import redis_address
+from reveal_contract.costs import is_price
 from reveal_contract.fields import Reader, boolean, integer, read_fields, string, strings
 from reveal_contract.names import DEFAULT_PROFILE, camel_case
 
@@ -212,6 +213,7 @@ class AnalyzerSettings(_Settings):
     evidence_history_hours: int = 0  # for which a value a second of each node is kept; 0: none
     samples_port: int = 0  # of 127.0.0.1, where samples can be read; 0: none
     otlp_endpoint: str = ""  # of a receiver of OTLP/HTTP; "": none
+    gpu_hour_price: str = ""  # with a currency, "2.50 USD"; "": not known
 
     def problems(self) -> list[str]:
         found = []
@@ -221,6 +223,8 @@ class AnalyzerSettings(_Settings):
             found.append(f"minSeverity: must be one of {', '.join(SEVERITIES)}")
         if self.reports_per_minute < 1:
             found.append("reportsPerMinute: must be at least 1")
+        if self.gpu_hour_price and not is_price(self.gpu_hour_price):
+            found.append("gpuHourPrice: must be a number, with a currency or without: 2.50 USD")
         if not 1 <= self.max_node_conditions_percent <= 100:
             found.append("maxNodeConditionsPercent: must be between 1 and 100")
         if self.mode not in MODES:

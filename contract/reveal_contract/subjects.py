@@ -70,6 +70,10 @@ class Identity(PrintableRecord):
         if not 0 <= self.gpus <= MAX_GPUS:
             object.__setattr__(self, "gpus", min(max(self.gpus, 0), MAX_GPUS))
 
+    def is_alive(self, time_ns: int) -> bool:
+        """Return whether it is not known to have ended before a time."""
+        return not self.until_ns or self.until_ns >= time_ns
+
 
 def to_rows(subjects: Iterable[Identity]) -> list[dict[str, Any]]:
     """Return JSON values with camelCase keys; fields with their default are left out."""

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ import pytest
 from cluster import plane
 from cluster.plane import ControlPlane, Options
 from reveal_analyzer.sinks.kube import backoff, sink
+from reveal_contract.costs import Cost, PodCost
 from reveal_contract.finding import Severity
 from reveal_contract.kube.names import API_VERSION, LABEL_PROFILE, REPORT_KIND
 from support import finding_factory
@@ -53,7 +55,11 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 @pytest.fixture(scope="module")
 def report(installed: Cluster) -> str:
     """The name of an open report; its claim is hostile, its job is ``training/llm-worker``."""
-    found = finding_factory.cpu_contention(finding_factory.ONSET_NS)
+    found = replace(
+        finding_factory.cpu_contention(finding_factory.ONSET_NS),
+        cost=Cost(8, 0.8, 1.8, 1.2, 2.4),
+        pod_costs=(PodCost("training/llm-worker-3", 1.8),),
+    )
     created, applied = report_of(found, "gpu-nodes")
     applied["status"]["claim"] = HOSTILE
     installed.kube.create(created)
@@ -109,6 +115,12 @@ def test_a_reader_lists_and_explains(installed: Cluster, report: str) -> None:
     assert item["status"]["claim"] == HOSTILE
 
 
+def test_a_reader_adds_up_costs(installed: Cluster, report: str) -> None:
+    title, row = _run(installed.plane, "reader", "cost", "--price", "2").out.splitlines()
+    assert title.split() == ["JOB", "GPU-HOURS", "AMOUNT", "FINDINGS", "OPEN", "CAUSES"]
+    assert row.split() == ["training/llm-worker", "1.8", "3.60", "1", "1", "CPUContention"]
+
+
 def test_kubectl_finds_the_plugin(installed: Cluster, report: str, tmp_path: Path) -> None:
     plugin = tmp_path / "kubectl-reveal"
     plugin.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m reveal_cli.kubectl "$@"\n')
@@ -147,7 +159,7 @@ def test_a_reader_may_not_silence(installed: Cluster, report: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [(), ("why", "gpu-07"), ("silence", "x", "--for", "2h", "--because", "x")]
+    "words", [(), ("why", "gpu-07"), ("cost",), ("silence", "x", "--for", "2h", "--because", "x")]
 )
 def test_without_rights_there_is_a_sentence(installed: Cluster, words: tuple[str, ...]) -> None:
     line = _sentence(_run(installed.plane, "nobody", *words))

@@ -171,6 +171,7 @@ class ReportingSpec:
     node_conditions: bool = False
     max_node_conditions_percent: int = 20
     reports_per_minute: int = 30
+    gpu_hour_price: str = ""
     otlp: OtlpSpec | None = None
     ttl_seconds_after_resolved: int = 86_400
     max_reports: int = 1000

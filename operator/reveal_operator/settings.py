@@ -86,6 +86,7 @@ def analyzer_settings(profile: Profile, redis_url: str) -> AnalyzerSettings:
         join_pods=profile.collector.pod_source is PodSource.LOGS,
         origin_proof=spec.origin_proof.lower(),
         reports_per_minute=reporting.reports_per_minute,
+        gpu_hour_price=reporting.gpu_hour_price,
         evidence_store=evidence.store.lower(),
         evidence_folder=EVIDENCE_FOLDER if evidence.claim_name else "",
         evidence_retention_seconds=evidence.retention_seconds,

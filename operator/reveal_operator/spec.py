@@ -59,7 +59,7 @@ _NO_REDIS = (
     " the operator with a default (flag --redis-url, value redis.url of the chart)"
 )
 # settings whose fields are in spec.reporting and not in spec.analyzer
-_REPORTING = ("minSeverity", "reportsPerMinute", "maxNodeConditionsPercent")
+_REPORTING = ("minSeverity", "reportsPerMinute", "maxNodeConditionsPercent", "gpuHourPrice")
 _OTLP_ENDPOINT = "otlpEndpoint"
 _EVIDENCE = "evidence"  # what the names of the settings of spec.evidence begin with
 _NAME_OF_PROFILE = "profile"
@@ -301,6 +301,7 @@ def _reporting(given: Fields) -> ReportingSpec:
             "maxNodeConditionsPercent", default.max_node_conditions_percent
         ),
         reports_per_minute=given.integer("reportsPerMinute", default.reports_per_minute),
+        gpu_hour_price=given.string("gpuHourPrice", default.gpu_hour_price),
         otlp=_otlp(given),
         ttl_seconds_after_resolved=given.integer(
             "ttlSecondsAfterResolved", default.ttl_seconds_after_resolved, 0

@@ -15,6 +15,7 @@ import pytest
 import yaml
 from prometheus_client.metrics_core import Metric
 
+from reveal_analyzer.ledger.gpu_time_metrics import GpuTimeMetrics
 from reveal_analyzer.ledger.subject_metrics import SubjectMetrics
 from reveal_analyzer.sinks.metrics import KubeSinkMetrics, Metrics
 from reveal_collector.collector import Collector
@@ -76,6 +77,7 @@ def existing() -> set[str]:
     analyzer.watch_states(defaultdict(int))
     analyzer.registry.register(KubeSinkMetrics(lambda: defaultdict(int)))
     analyzer.registry.register(SubjectMetrics(1))
+    analyzer.registry.register(GpuTimeMetrics())
     collector = Collector(CollectorSettings(node="n", redis_url="", include=("loadavg",)), [])
     operator = Operator(
         cast(KubernetesClient, None), OperatorOptions(Defaults("n", "collector", "analyzer"))

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 
+from reveal_contract.costs import Cost, PodCost
 from reveal_contract.finding import (
     Confidence,
-    Cost,
     Evidence,
     EvidenceRef,
     Finding,
@@ -117,7 +117,8 @@ def test_windows_are_those_within_the_time() -> None:
 
 
 def test_a_refreshed_report_costs_what_was_lost_since() -> None:
-    result = report(finding(cost=Cost(8, 2.0, 1.0, 0.5, 1.5)), "p", 1)
+    parts = PodCost("ml/a-0", 0.75), PodCost("ml/a-1", 0.25)
+    result = report(finding(cost=Cost(8, 2.0, 1.0, 0.5, 1.5), pod_costs=parts), "p", 1)
     first = result.refreshed(START_NS + 5 * SECOND + 1800 * SECOND)
     again = first.refreshed(START_NS + 5 * SECOND + 3600 * SECOND)
     assert first.status["cost"]["lostGPUHours"] == "2.000"
@@ -125,19 +126,22 @@ def test_a_refreshed_report_costs_what_was_lost_since() -> None:
         "gpus": 8, "lostGPUs": "2.00", "lostGPUHours": "3.000", "lowGPUHours": "1.500",
         "highGPUHours": "4.500",
     }  # fmt: skip
+    assert [each["lostGPUHours"] for each in again.status["podCosts"]] == ["2.250", "0.750"]
     assert result.status["cost"]["lostGPUHours"] == "1.000"  # the original is unchanged
 
 
 def test_a_cost_is_read_from_a_report_and_from_a_row() -> None:
-    costly = finding(cost=Cost(8, 0.5, 1.25, 0.75, 2.0))
+    cost, parts = Cost(8, 0.5, 1.25, 0.75, 2.0, "2.00 EUR"), (PodCost("ml/a-0", 1.25),)
+    costly = finding(cost=cost, pod_costs=parts)
     written = report(costly, "p", 1)
     read = parse_report(written.to_create(OWNER) | {"status": written.status})
     assert read is not None
-    assert read.finding.cost == costly.cost
-    assert "cost" not in read.extra
+    assert (read.finding.cost, read.finding.pod_costs) == (costly.cost, costly.pod_costs)
+    assert not {"cost", "podCosts"} & read.extra.keys()
     row = parse_row(costly.to_dict())
     assert row is not None
-    assert row.cost == costly.cost
+    assert (row.cost, row.pod_costs) == (costly.cost, costly.pod_costs)
+    assert written.status["cost"]["amount"] == "2.50 EUR"
     bare = parse_row({**costly.to_dict(), "cost": {"gpus": 8, "lostGPUHours": "1.250"}})
     assert bare is not None
     assert bare.cost == Cost(8, 0.0, 1.25, 1.25, 1.25)

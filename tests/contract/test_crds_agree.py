@@ -69,6 +69,7 @@ OF_THE_OPERATOR = (
     ".analyzer.hypothesesConfigMapRef",
     ".analyzer.image", ".reporting.ttlSecondsAfterResolved", ".reporting.maxReports",
     ".reporting.otlp", ".evidence.claimName",
+    ".reporting.gpuHourPrice",  # a setting, and absent by default
 )  # fmt: skip
 
 

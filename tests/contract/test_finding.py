@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reveal_contract.costs import Cost
 from reveal_contract.finding import (
     Confidence,
-    Cost,
     DelayedJob,
     Evidence,
     Finding,

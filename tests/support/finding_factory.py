@@ -11,9 +11,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from reveal_contract.costs import Cost, PodCost
 from reveal_contract.finding import (
     Confidence,
-    Cost,
     DelayedJob,
     Evidence,
     EvidenceRef,
@@ -93,6 +93,7 @@ def largest() -> Finding:
         peers=Peers(9, "0" * 200, "1" * 200),
         impact=Impact("j" * 400, 9.14, 8.04, 10.24, 1716.4, 1572.7, START_NS, 30, "c" * 200, 188),
         cost=Cost(10**6, 83_713.9, 12_345_678.9, 1.0, 98_765_432.1),
+        pod_costs=(PodCost("j" * 400, 12_345_678.9),) * 30,
         score_percent=1000,
         confidence_percent=-4,
     )
@@ -284,7 +285,8 @@ def finding_with_all_fields(now_ns: int) -> Finding:
         peers=Peers(9, "0", "4294967296"),
         evidence_ref=EvidenceRef("Redis", found.id),
         delayed_job=DelayedJob("ml/Job/train", 8, 12.0, 9.5, 14.0),
-        cost=Cost(8, 0.818, 1.8004, 1.25, 2.4),
+        cost=Cost(8, 0.818, 1.8004, 1.25, 2.4, "2.50 USD"),
+        pod_costs=(PodCost("training/llm-0", 1.8004),),
     )
 
 
@@ -345,5 +347,6 @@ ANY_FINDING = st.builds(
     share_metric=_TEXT,
     lost_time=_many(st.builds(JobLoss, _TEXT, _TENTHS, st.integers(0, 60))),
     cost=st.none() | st.builds(Cost, st.integers(0, 10**6), _HOURS, _HOURS, _HOURS, _HOURS),
+    pod_costs=_many(st.builds(PodCost, _WORD, _HOURS)),
     resolution=st.sampled_from(Resolution),
 )

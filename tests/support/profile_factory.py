@@ -146,6 +146,7 @@ _REPORTING = st.fixed_dictionaries(
         "nodeConditions": st.booleans(),
         "maxNodeConditionsPercent": st.integers(1, 100),
         "reportsPerMinute": st.integers(1, 600),
+        "gpuHourPrice": st.sampled_from(["0", "2.50", "1234567.1234 USD"]),
         "ttlSecondsAfterResolved": st.integers(0, 100_000),
         "maxReports": st.integers(1, 10_000),
         "otlp": st.sampled_from(

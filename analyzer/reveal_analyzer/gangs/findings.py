@@ -12,9 +12,9 @@ from reveal_analyzer.gangs.straggler import Straggler
 from reveal_analyzer.ledger.cost_meter import lost_share
 from reveal_analyzer.ledger.lost_time import reason_of
 from reveal_contract import ledger
+from reveal_contract.costs import Cost
 from reveal_contract.finding import (
     Confidence,
-    Cost,
     DelayedJob,
     Evidence,
     Finding,
@@ -104,7 +104,7 @@ def identity(case: GangCase) -> str:
 def _lost(case: GangCase) -> _Cause:
     """Return what the rank lost; its subsystem is that of the largest part."""
     rank, lost = case.straggler.rank, case.straggler.lost
-    percent = 100 * case.percent / (100 + case.percent)
+    percent = 100 * lost_share(case.percent)
     return _Cause(
         subsystem=_SUBSYSTEMS.get(lost[0].part, Subsystem.CPU),
         reasons=_reasons(lost),

@@ -123,7 +123,7 @@ class Directory:
     def existed_after(self, key: SubjectKey, since_ns: int) -> bool:
         """Return whether the subject is not known to have ended before ``since_ns``."""
         identity = self.identity(key)
-        return identity is None or not identity.until_ns or identity.until_ns >= since_ns
+        return identity is None or identity.is_alive(since_ns)
 
     def is_latest(self, key: SubjectKey) -> bool:
         """Return whether no later subject uses the same instance."""
@@ -156,6 +156,11 @@ class KnownSubjects:
         self._source = source
         self._known: dict[tuple[str, str], Identity] = {}
 
+    @property
+    def last(self) -> tuple[Identity, ...]:
+        """What ``current`` returned last; this asks nobody."""
+        return tuple(self._known.values())
+
     def current(self, now_ns: int) -> tuple[Identity, ...]:
         """Return them; a subject that is no longer announced counts as ended at ``now_ns``."""
         announced = {(identity.instance, identity.uid): identity for identity in self._source()}
@@ -166,4 +171,4 @@ class KnownSubjects:
             if key not in announced and (not identity.until_ns or identity.until_ns > since_ns)
         }
         self._known = gone | announced
-        return tuple(self._known.values())
+        return self.last

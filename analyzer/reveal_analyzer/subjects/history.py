@@ -34,6 +34,7 @@ _BEFORE_S = 60  # seconds before a case: its active seconds are compared with th
 _LEAST_BEFORE_S = 15  # without the seconds of other cases; with fewer, those count, too
 MARGIN_S = 3  # just before the onset: may already belong to the case
 ONSET_S = 5  # first seconds of a case: who has not grown in them reacted to it
+_LISTED_NS = 300 * NS_PER_SECOND  # until subjects are read again: each time costs a request
 MOST_ACTIVE_S = 60  # the latest active seconds of a case, which describe it
 
 
@@ -49,14 +50,23 @@ class SubjectHistory:
         self._channels: tuple[Channel, ...] = ()
         self._layout = Layout.of(())
         self._directory: Directory | None = None
+        self._listed_ns = 0
+
+    @property
+    def listed(self) -> tuple[Identity, ...]:
+        """The subjects as they were announced when channels last came or went, or later."""
+        return self._subjects.last
 
     def push(self, second: Second) -> None:
         """Keep the counters of one second."""
-        if second.plan.channels is not self._channels:
+        is_new = second.plan.channels is not self._channels
+        if is_new:
             self._channels = second.plan.channels
             self._layout = Layout.of(self._channels)
-            # a subject that is listed under another instance leaves the table at once
+        # a subject that is listed under another instance leaves the table at once
+        if is_new or abs(second.start_ns - self._listed_ns) >= _LISTED_NS:
             self._subjects.current(second.start_ns)
+            self._listed_ns = second.start_ns
         kept = second.channels[self._layout.kept]
         self._rows.append(Row(second.start_ns, self._layout, kept))
         self._directory = None

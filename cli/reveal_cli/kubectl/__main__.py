@@ -13,6 +13,7 @@ _PROGRAM = Program("kubectl reveal", extras="local,kubernetes")
 
 try:
     from reveal_cli.kubectl import (
+        cost,
         evidence,
         explain,
         flags,
@@ -41,7 +42,7 @@ def build_parser() -> argparse.ArgumentParser:
     flags.add_output(parser)
     parser.set_defaults(run=open_findings.run, **flags.DEFAULTS)
     verbs = parser.add_subparsers(dest="verb", metavar="VERB")
-    for verb in (why, explain, top, node_history, evidence, ui, silence, unsilence):
+    for verb in (why, cost, explain, top, node_history, evidence, ui, silence, unsilence):
         verb.add(verbs)
     return parser
 

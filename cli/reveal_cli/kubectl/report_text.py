@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 
-from rich.cells import cell_len, set_cell_size
 from rich.console import RenderableType
 from rich.text import Text
 
@@ -18,7 +18,7 @@ from reveal_cli.findings_table import (
 from reveal_cli.jobs import affected_job, present_subjects, subject_name
 from reveal_cli.kubectl.reports import ClusterReport
 from reveal_cli.options import format_duration
-from reveal_cli.terminal import grid
+from reveal_cli.terminal import aligned, grid
 from reveal_contract.finding import Finding, Pod, Subject, rfc3339
 from reveal_contract.kube.names import clipped
 from reveal_contract.time_units import NS_PER_SECOND
@@ -37,16 +37,7 @@ def worst_first(items: Sequence[ClusterReport]) -> list[ClusterReport]:
 
 
 def _order(item: ClusterReport) -> tuple[int, float, float, int, str]:
-    finding = item.finding
-    costs = -finding.lost_gpu_hours, -slowdown_percent(finding)
-    return -finding.severity.rank, *costs, finding.first_observed_ns, item.name
-
-
-def slowdown_percent(finding: Finding) -> float:
-    """Return how much longer the job takes that loses most; 0 where that is not known."""
-    if finding.impact is not None:
-        return finding.impact.slowdown_percent
-    return finding.lost_time[0].slowdown_percent if finding.lost_time else 0.0
+    return *item.finding.worst_first, item.finding.first_observed_ns, item.name
 
 
 def job_text(item: ClusterReport) -> str:
@@ -60,12 +51,7 @@ def open_lines(items: Sequence[ClusterReport], now_ns: int) -> list[str]:
     As with ``kubectl get``, a line is never folded: names can be copied, and each row can be found
     by ``grep``.
     """
-    rows = [_TITLES, *(_cells(item, now_ns) for item in items)]
-    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "   ".join(map(set_cell_size, row, widths)).rstrip()  # cells that are as wide as columns
-        for row in rows
-    ]
+    return aligned([_TITLES, *(_cells(item, now_ns) for item in items)])
 
 
 def _cells(item: ClusterReport, now_ns: int) -> tuple[str, ...]:
@@ -117,6 +103,18 @@ def age_text(finding: Finding, now_ns: int) -> str:
     """Return how long a finding lasts, or lasted."""
     end_ns = now_ns if finding.resolved_ns is None else finding.resolved_ns
     return _duration(end_ns - finding.first_observed_ns)
+
+
+def repeated_lines(items: Iterable[ClusterReport]) -> list[str]:
+    """Return a line for each cause that a node had several findings of, the most first."""
+    onsets: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for item in items:
+        onsets[item.report.node, cause_text(item)].append(item.finding.first_observed_ns)
+    repeated = {where: times for where, times in onsets.items() if len(times) > 1}
+    return [
+        f"repeated: {cause} on {node}, {len(times)} findings since {_moment(min(times))}"
+        for (node, cause), times in sorted(repeated.items(), key=lambda each: -len(each[1]))
+    ]
 
 
 def report_blocks(item: ClusterReport, now_ns: int) -> Iterator[RenderableType]:

@@ -12,7 +12,7 @@ from reveal_cli.kubectl.cluster import Cluster, connect
 from reveal_cli.kubectl.mentions import is_about, known_names, near
 from reveal_cli.kubectl.open_findings import warn_of_unreadable
 from reveal_cli.kubectl.report_json import print_items
-from reveal_cli.kubectl.report_text import report_blocks, worst_first
+from reveal_cli.kubectl.report_text import repeated_lines, report_blocks, worst_first
 from reveal_cli.kubectl.reports import ClusterReport
 from reveal_cli.terminal import show
 from reveal_contract.foreign_names import printable
@@ -62,7 +62,8 @@ def print_findings(cluster: Cluster, name: str, namespace: str, *, as_json: bool
     if as_json:
         print_items(found, cluster.now_ns)
     else:
-        show(*(block for item in found for block in report_blocks(item, cluster.now_ns)))
+        blocks = [block for item in found for block in report_blocks(item, cluster.now_ns)]
+        show(*blocks, *repeated_lines(found))
     warn_of_unreadable(listed)
 
 

@@ -61,15 +61,7 @@ def worst_first(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _order(finding: Finding) -> tuple[int, float, float, int, str]:
-    costs = -finding.lost_gpu_hours, -cost_percent(finding)
-    return -finding.severity.rank, *costs, finding.first_observed_ns, finding.id
-
-
-def cost_percent(finding: Finding) -> float:
-    """Return how much longer the work of the job takes that suffers most; 0 if not known."""
-    if finding.impact is not None:
-        return finding.impact.slowdown_percent
-    return max((loss.slowdown_percent for loss in finding.lost_time), default=0.0)
+    return *finding.worst_first, finding.first_observed_ns, finding.id
 
 
 class FindingParts:

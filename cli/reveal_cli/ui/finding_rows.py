@@ -23,12 +23,11 @@ def finding_link(key: str) -> str:
     return f"/finding?{urlencode({'key': key})}"
 
 
-def worst_first(listed: ListedFinding) -> tuple[bool, int, float, int, str]:
+def worst_first(listed: ListedFinding) -> tuple[bool, int, float, float, int, str]:
     """Return the sorting key of the order of a list."""
     finding = listed.finding
     is_over = finding.state is not State.OPEN
-    worst = -finding.severity.rank, -finding.lost_gpu_hours
-    return is_over, *worst, -finding.first_observed_ns, listed.key
+    return is_over, *finding.worst_first, -finding.first_observed_ns, listed.key
 
 
 def findings_table(chosen: Sequence[ListedFinding]) -> Markup:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
+from reveal_contract.costs import PodCost
 from reveal_contract.finding import (
     Finding,
     FindingKind,
@@ -274,13 +275,23 @@ class Report:
 
     def refreshed(self, now_ns: int, lengths: WindowLengths = EACH_SECOND) -> Report:
         """Return it as last observed at ``now_ns``; what it costs goes on until then."""
-        windows, cost = self.windows, self.finding.cost
+        windows = self.windows
         if windows is not None:
             windows = Windows.between(windows.first_ns, now_ns, lengths)
-        if cost is not None:
-            cost = cost.extended((now_ns - self.finding.last_observed_ns) / NS_PER_SECOND)
-        finding = replace(self.finding, last_observed_ns=_whole_ms(now_ns), cost=cost)
+        finding = replace(
+            _with_later_cost(self.finding, now_ns), last_observed_ns=_whole_ms(now_ns)
+        )
         return replace(self, finding=finding, windows=windows)
+
+
+def _with_later_cost(finding: Finding, now_ns: int) -> Finding:
+    """Return the finding with what it costs until a later time, if jobs lose as much."""
+    if (before := finding.cost) is None:
+        return finding
+    cost = before.extended((now_ns - finding.last_observed_ns) / NS_PER_SECOND)
+    factor = cost.lost_gpu_hours / before.lost_gpu_hours if before.lost_gpu_hours else 1.0
+    pods = (PodCost(each.name, each.lost_gpu_hours * factor) for each in finding.pod_costs)
+    return replace(finding, cost=cost, pod_costs=tuple(pods))
 
 
 def report(

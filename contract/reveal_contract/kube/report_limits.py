@@ -28,6 +28,7 @@ LISTS = {
     "notes": (10, 1),
     "victims": (10, 1),
     "lostTime": (5, 1),
+    "podCosts": (8, 1),
     "subjects": (10, 2),
     "methods": (8, 3),
     "pods": (10, 2),
@@ -51,6 +52,7 @@ _TEXTS: dict[str | None, int] = {
     "notes": 256,
     "impact.subject": 317,
     "lostTime.subject": 317,
+    "podCosts.name": 317,
     "delayedJob.name": 317,
     None: 128,
 }

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from reveal_contract.costs import Cost, PodCost, is_price
 from reveal_contract.finding import (
     Confidence,
-    Cost,
     DelayedJob,
     Evidence,
     EvidenceRef,
@@ -35,7 +35,8 @@ _KNOWN = {
     "state", "severity", "subsystem", "subsystems", "lastSeenTime", "resolvedTime",
     "resolution", "claim", "hypothesis", "methods", "evidence", "pods", "subjects", "victims",
     "peers", "impact", "scorePercent", "confidencePercent", "notes", "cause", "agree", "podNames",
-    "shareMetric", "lostTime", "delayedJob", "cost", "evidenceRef", "windows", "profileGeneration",
+    "shareMetric", "lostTime", "delayedJob", "cost", "podCosts", "evidenceRef", "windows",
+    "profileGeneration",
 }  # fmt: skip
 
 Row = Mapping[str, Any]
@@ -152,6 +153,7 @@ def _finding(identity: ReportIdentity, status: Row) -> Finding:
         evidence_ref=EvidenceRef(ref["store"], ref["name"]) if ref else None,
         delayed_job=_delayed_job(delayed) if delayed else None,
         cost=_cost(cost) if cost else None,
+        pod_costs=tuple(map(_pod_cost, status.get("podCosts", ()))),
     )
 
 
@@ -229,7 +231,12 @@ def _cost(row: Row) -> Cost:
         float(hours),
         float(row.get("lowGPUHours", hours)),
         float(row.get("highGPUHours", hours)),
+        price if is_price(price := row.get("price", "")) else "",
     )
+
+
+def _pod_cost(row: Row) -> PodCost:
+    return PodCost(row["name"], float(row["lostGPUHours"]))
 
 
 def _impact(row: Row) -> Impact:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from reveal_analyzer.ledger.gpu_time import GpuHours
 from reveal_analyzer.node import Announced, NodeAnalyzer
 from reveal_analyzer.state.codec import Position, SavedState, decode, encode
 from reveal_contract.finding import FindingChange, FindingUpdate, State
@@ -70,6 +71,21 @@ def test_a_slowdown_costs_the_gpus_of_its_job_for_as_long_as_it_lasts() -> None:
     hours = (last.last_observed_ns - last.first_observed_ns) / NS_PER_HOUR
     assert last.cost.lost_gpu_hours == pytest.approx(8 * 12 / 112 * hours, rel=0.3)
     assert last.cost.low <= last.cost.lost_gpu_hours <= last.cost.high
+    assert [each.name for each in last.pod_costs] == ["ml/train-0"]
+
+
+def test_the_gpu_time_of_pods_is_counted_with_what_they_lose_of_it() -> None:
+    pod = Identity(JOB, SubjectKind.POD, "u", "ml", "train-0", gpus=8)
+    settings = AnalyzerSettings(warmup_seconds=60)
+    judge = NodeAnalyzer("n1", settings, announced=Announced(lambda: [pod]))
+    counted: list[GpuHours] = []
+    judge.on_gpu_hours = lambda by_namespace: counted.append(by_namespace["ml"])
+    last = run(judge, node(12))[-1].finding
+    assert [each.held for each in counted] == pytest.approx([8 * 10 / 3600] * len(counted))
+    assert last.cost is not None
+    # what was lost before the finding opened is not in it
+    assert sum(each.lost for each in counted) == pytest.approx(last.cost.lost_gpu_hours, rel=0.3)
+    assert counted[0].lost == counted[-1].lost == 0.0
 
 
 def test_a_healthy_job_has_no_finding_and_is_in_the_status() -> None:

@@ -16,7 +16,8 @@ from reveal_cli.findings_table import (
     subject_text,
 )
 from reveal_cli.terminal import plain_text
-from reveal_contract.finding import Cost, Evidence, Finding, Impact, Resolution, State
+from reveal_contract.costs import Cost
+from reveal_contract.finding import Evidence, Finding, Impact, Resolution, State
 from support.finding_factory import ONSET_NS, scan_finding
 
 IMPACT = Impact("/train", 9.14, 8.04, 10.24, 1716.4, 1572.7, ONSET_NS, 30, "cpu.subject.usage", 88)

@@ -11,6 +11,7 @@ from typing import cast
 import pytest
 from prometheus_client.metrics_core import Metric
 
+from reveal_analyzer.ledger.gpu_time_metrics import GpuTimeMetrics
 from reveal_analyzer.ledger.subject_metrics import SubjectMetrics
 from reveal_analyzer.sinks.metrics import KubeSinkMetrics, Metrics, OtlpMetrics
 from reveal_analyzer.sinks.otlp.client import OtlpClient
@@ -37,6 +38,7 @@ def families() -> list[Metric]:
     analyzer.registry.register(KubeSinkMetrics(lambda: defaultdict(int)))
     analyzer.registry.register(OtlpMetrics(OtlpSink(OtlpClient("http://n"), "p").counts))
     analyzer.registry.register(subject_metrics())
+    analyzer.registry.register(GpuTimeMetrics())
     collector = Collector(CollectorSettings(node="n", redis_url="", include=("loadavg",)), [])
     operator = Operator(
         cast(KubernetesClient, None), OperatorOptions(Defaults("n", "collector", "analyzer"))

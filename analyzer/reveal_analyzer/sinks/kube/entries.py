@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from reveal_analyzer.sinks.kube import event_policy
 from reveal_analyzer.sinks.kube.entry import PendingEvent, ReportEntry
@@ -24,7 +25,7 @@ class Entries:
     def __init__(self, settings: AnalyzerSettings) -> None:
         self.counts: Counter[str] = Counter()
         self._profile, self._lengths = settings.profile, _lengths(settings)
-        self._with_events = settings.events
+        self._with_events, self._price = settings.events, settings.gpu_hour_price
         self._entries: dict[str, ReportEntry] = {}
         self._names: dict[str, str] = {}  # of reports, by the ids of findings
 
@@ -61,6 +62,8 @@ class Entries:
 
     def report_of(self, finding: Finding) -> Report:
         """Return the report of a finding; its generation is known when it is written."""
+        if finding.cost is not None:
+            finding = replace(finding, cost=replace(finding.cost, price=self._price))
         return report(finding, self._profile, 0, self._lengths)
 
     def refresh(self, entry: ReportEntry, now_s: float) -> None:

@@ -10,7 +10,8 @@ import pytest
 from reveal_analyzer.ledger import cost_meter as module
 from reveal_analyzer.ledger.cost_meter import CostMeter, lost_share
 from reveal_analyzer.state.tree import StateError
-from reveal_contract.finding import Cost, FindingChange, FindingUpdate, Impact, JobLoss, State
+from reveal_contract.costs import Cost
+from reveal_contract.finding import FindingChange, FindingUpdate, Impact, JobLoss, State
 from reveal_contract.subjects import Identity, SubjectKind
 from reveal_contract.time_units import NS_PER_HOUR
 from support.finding_factory import finding
@@ -33,6 +34,7 @@ class Metered:
     def __init__(self, *pods: Identity, recovered: bool = False) -> None:
         self.pods = {each.instance: each for each in pods or PODS}
         self.recovered = recovered
+        self.last = finding()
         self.meter = CostMeter(lambda name, _: self.pods.get(name), lambda _: self.recovered)
 
     def cost(self, hours: float, change: FindingChange = CHANGED, **parts: Any) -> Cost | None:
@@ -41,13 +43,19 @@ class Metered:
         times: dict[str, Any] = {"first_observed_ns": BEGIN, "last_observed_ns": now_ns}
         found = finding(**(times | parts))
         (update,) = self.meter.added([FindingUpdate(change, found)], now_ns)
-        assert replace(update.finding, cost=None) == found
-        return update.finding.cost
+        self.last = update.finding
+        assert replace(self.last, cost=None, pod_costs=()) == found
+        return self.last.cost
 
     def known(self, hours: float, change: FindingChange = CHANGED, **parts: Any) -> Cost:
         cost = self.cost(hours, change, **parts)
         assert cost is not None
         return cost
+
+    def parts(self, hours: float, **parts: Any) -> dict[str, float]:
+        """Return what each pod lost by then."""
+        self.known(hours, **parts)
+        return {each.name: each.lost_gpu_hours for each in self.last.pod_costs}
 
 
 def amounts(cost: Cost) -> tuple[float, ...]:
@@ -121,6 +129,28 @@ def test_a_loss_that_becomes_known_late_counts_from_the_onset() -> None:
     assert metered.known(1.0, impact=IMPACT).lost_gpu_hours == pytest.approx(1.6)
 
 
+BOTH = (loss("ml/train-0", 10.0), loss("ml/train-1", 50.0))
+
+
+def test_each_pod_has_its_part_of_the_cost_whether_it_still_loses_or_not() -> None:
+    metered = Metered()
+    first = metered.parts(1.0, lost_time=BOTH)
+    assert first == pytest.approx({"ml/train-1": 2.0, "ml/train-0": 0.8})
+    metered.known(2.0, lost_time=BOTH[:1])
+    later = metered.parts(4.0, lost_time=BOTH[:1])
+    assert later == pytest.approx({"ml/train-1": 4.0, "ml/train-0": 0.8 * 4})
+    assert metered.last.lost_gpu_hours == pytest.approx(sum(later.values()))
+
+
+def test_the_pods_that_lost_most_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MOST_PODS", 1)
+    metered = Metered()
+    assert list(metered.parts(1.0, lost_time=BOTH)) == ["ml/train-1"]
+    assert metered.parts(2.0, lost_time=BOTH) == pytest.approx({"ml/train-1": 4.0})
+    assert metered.last.lost_gpu_hours == pytest.approx(5.6)  # all that lose are counted
+    assert len(metered.meter.lost_gpus()) == 2
+
+
 def test_a_rate_holds_until_the_next_update() -> None:
     metered = Metered()
     metered.known(1.0, impact=IMPACT)
@@ -178,6 +208,17 @@ def test_a_resolved_finding_has_its_whole_cost_and_is_forgotten() -> None:
     assert metered.meter.save() == {"findings": {}}
 
 
+def test_each_pod_loses_gpus_by_the_finding_that_costs_it_most() -> None:
+    metered = Metered()
+    assert metered.meter.lost_gpus() == {}
+    metered.known(1.0, identity="a", lost_time=(loss("ml/train-0", 50.0), loss("ml/train-1", 10.0)))
+    metered.known(1.0, identity="b", lost_time=(loss("ml/train-0", 25.0), loss("ml/train-1", 20.0)))
+    lost = {("ml", "train-0"): 4.0, ("ml", "train-1"): 0.8}
+    assert metered.meter.lost_gpus() == pytest.approx(lost)
+    metered.known(2.0, RESOLVED, identity="a", state=State.RESOLVED)
+    assert metered.meter.lost_gpus()["ml", "train-0"] == pytest.approx(2.0)
+
+
 def test_hours_go_on_after_a_restart() -> None:
     before, after = Metered(), Metered()
     before.known(1.0, impact=IMPACT)
@@ -202,7 +243,9 @@ def test_only_the_findings_that_were_updated_last_are_kept(
     "account",
     [1, {}, {"until_ns": "now"}, {"until_ns": 1, "rate": 8},
      {"until_ns": 1, "rate": {"gpus": 8, "lost": float("nan")}},
-     {"until_ns": 1, "rate": {"gpus": -8}}, {"until_ns": 1, "rate": {}, "lost": -1.0}],
+     {"until_ns": 1, "rate": {"gpus": -8}}, {"until_ns": 1, "rate": {}, "lost": -1.0},
+     {"until_ns": 1, "rate": {}, "pods": [{"namespace": "ml", "name": "a", "hours": -1.0}]},
+     {"until_ns": 1, "rate": {}, "pods": [{"name": "a"}]}],
 )  # fmt: skip
 def test_a_state_that_does_not_fit_is_refused(account: Any) -> None:
     with pytest.raises(StateError):

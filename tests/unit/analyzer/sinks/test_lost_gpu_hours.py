@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from reveal_analyzer.sinks.metrics import Metrics
-from reveal_contract.finding import Cost, FindingScope, FindingUpdate, Hypothesis
+from reveal_contract.costs import Cost
+from reveal_contract.finding import FindingScope, FindingUpdate, Hypothesis
 from support.finding_factory import changed, opened, resolved
 
 CAUSE = Hypothesis("CPUContention", 90, "")

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from reveal_cli.kubectl import cluster, open_findings, silence, unsilence, why
+from reveal_cli.kubectl import cluster, cost, open_findings, silence, unsilence, why
 from reveal_cli.kubectl.__main__ import build_parser, main
+from reveal_contract.costs import Cost, PodCost
 from reveal_contract.finding import Severity, State
 from reveal_contract.kube.names import ANNOTATION_SILENCED_BECAUSE, ANNOTATION_SILENCED_UNTIL
 from support.finding_factory import START_NS, finding
@@ -27,7 +28,7 @@ OVER = finding(
 def api(monkeypatch: pytest.MonkeyPatch) -> ReportsApi:
     """A cluster with two open findings and a resolved one, for all verbs."""
     found = ReportsApi(MILD, OVER, WORST)
-    for verb in (open_findings, why, silence, unsilence):
+    for verb in (open_findings, why, cost, silence, unsilence):
         monkeypatch.setattr(verb, "connect", lambda _: cluster.Cluster(found))
     return found
 
@@ -80,6 +81,44 @@ def test_why_an_unknown_name_has_similar_names(capsys: pytest.CaptureFixture[str
     )
     line = refused(capsys, "why", "trainer-0", "-n", "other\x1b[2J")
     assert "in namespace other\\x1b[2J: it has no findings now, or the name is wrong" in line
+
+
+def test_costs_are_added_by_job(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lost = (PodCost("ml/llm-0", 2.0), PodCost("ml/llm-1", 1.0), PodCost("dev/try-0", 0.5))
+    dear = finding("dear", cost=Cost(8, 1.0, 3.5, 1.0, 4.0), pod_costs=lost)
+    found = ReportsApi(MILD, dear)
+    monkeypatch.setattr(cost, "connect", lambda _: cluster.Cluster(found))
+    assert printed(capsys, "cost", "--price", "2.50") == (
+        "JOB       GPU-HOURS   AMOUNT   FINDINGS   OPEN   CAUSES\n"
+        "ml/llm    3.0         7.50     1          1      -\n"
+        "dev/try   0.5         1.25     1          1      -\n"
+        "TOTAL     3.5         8.75\n"
+    )
+    found_sums = json.loads(printed(capsys, "cost", "--by", "namespace", "-o", "json"))
+    about = {"amounts": [], "findings": 1, "open": 1, "causes": ["-"]}
+    assert found_sums == {
+        "by": "namespace",
+        "items": [
+            {"name": "ml", "lostGPUHours": 3.0, **about},
+            {"name": "dev", "lostGPUHours": 0.5, **about},
+        ],
+    }
+
+
+@pytest.mark.usefixtures("api")
+def test_without_gpus_there_is_no_cost(capsys: pytest.CaptureFixture[str]) -> None:
+    text = "No finding has a cost: it is known only of jobs with GPUs.\n"
+    assert printed(capsys, "cost") == text
+
+
+@pytest.mark.parametrize("price", ["-1", "nan", "inf", "2,50", "2.50 usd", "2.50 USD ", ""])
+def test_a_price_is_a_number(price: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["cost", f"--price={price}"])
+    assert ended.value.code == 2
+    assert f"{price!r} is not a price: write 2.50 or '2.50 USD'" in capsys.readouterr().err
 
 
 def test_a_silence_is_listed_explained_and_ended(

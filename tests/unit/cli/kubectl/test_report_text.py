@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 from rich.cells import cell_len
 
-from reveal_cli.kubectl.report_text import open_lines, report_blocks, worst_first
+from reveal_cli.kubectl.report_text import (
+    open_lines,
+    repeated_lines,
+    report_blocks,
+    worst_first,
+)
 from reveal_cli.kubectl.reports import ClusterReport
 from reveal_cli.terminal import plain_text
-from reveal_contract.finding import Cost, Finding, JobLoss, Resolution, Severity, State
+from reveal_contract.costs import Cost
+from reveal_contract.finding import Finding, Hypothesis, JobLoss, Resolution, Severity, State
 from reveal_contract.kube.silence import Silence
 from support.finding_factory import (
     MINUTE_NS,
     ONSET_NS,
+    START_NS,
     cpu_contention,
     finding,
     gpu_clock_outlier,
@@ -146,3 +154,21 @@ def test_a_resolved_finding_has_its_end_and_resolution() -> None:
     text = explained(of(over))
     assert text.startswith("Medium, Unobserved: ")
     assert "2023-11-14T22:13:20Z to 2023-11-14T22:14:50Z, 1m30s" in text
+
+
+def test_causes_that_came_back_on_a_node_are_counted() -> None:
+    def of_cause(identity: str, minute: int, **given: Any) -> ClusterReport:
+        onset_ns = START_NS + minute * MINUTE_NS
+        return of(finding(identity, first_observed_ns=onset_ns, **given))
+
+    loss, slow = Hypothesis("PacketLoss", 90, ""), Hypothesis("CPUContention", 90, "")
+    items = [
+        of_cause("a", 9, hypothesis=slow), of_cause("b", 3, hypothesis=slow),
+        of_cause("c", 5, hypothesis=loss), of_cause("d", 0, hypothesis=loss),
+        of_cause("e", 7, hypothesis=loss), of_cause("f", 7, hypothesis=loss, node_name="n2"),
+    ]  # fmt: skip
+    assert repeated_lines(items) == [
+        "repeated: PacketLoss on n1, 3 findings since 2023-11-14T22:13:20Z",
+        "repeated: CPUContention on n1, 2 findings since 2023-11-14T22:16:20Z",
+    ]
+    assert repeated_lines(items[-1:]) == []

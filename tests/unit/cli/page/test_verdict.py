@@ -9,7 +9,8 @@ import pytest
 from reveal_analyzer.ledger.lost_time import Loss, LostTime
 from reveal_cli.page.verdict import cost_text, findings_list, verdict
 from reveal_contract import ledger
-from reveal_contract.finding import Cost, Finding, Impact, JobLoss
+from reveal_contract.costs import Cost
+from reveal_contract.finding import Finding, Impact, JobLoss
 from support.finding_factory import ONSET_NS, SECOND, scan_finding
 from support.html_pages import ParsedPage, page_of
 

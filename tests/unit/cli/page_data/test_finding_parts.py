@@ -11,7 +11,8 @@ from reveal_cli.page_data.collect import page_data
 from reveal_cli.page_data.finding_parts import MOST_DETAILED, MOST_PANELS, Judged, worst_first
 from reveal_cli.page_data.model import PageData
 from reveal_cli.summary_text import Coverage
-from reveal_contract.finding import Cost, Evidence, Finding, Hypothesis, JobLoss, Severity
+from reveal_contract.costs import Cost
+from reveal_contract.finding import Evidence, Finding, Hypothesis, JobLoss, Severity
 from reveal_contract.recording import RecordingWriter
 from reveal_contract.wire import encode, gauges
 from support.finding_factory import finding

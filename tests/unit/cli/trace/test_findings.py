@@ -9,9 +9,9 @@ import pytest
 from reveal_cli.errors import CliError
 from reveal_cli.trace.findings import JOBS, counters, draw, read
 from reveal_cli.trace.timeline import Timeline
+from reveal_contract.costs import Cost
 from reveal_contract.finding import (
     Confidence,
-    Cost,
     Evidence,
     FindingKind,
     Hypothesis,

@@ -7,7 +7,8 @@ from reveal_cli.ui.finding_rows import finding_link
 from reveal_cli.ui.index_page import index_page
 from reveal_cli.ui.selection import Selection
 from reveal_cli.ui.source import ListedFinding, Listing
-from reveal_contract.finding import Cost, JobLoss, Severity, State
+from reveal_contract.costs import Cost
+from reveal_contract.finding import JobLoss, Severity, State
 from support.finding_factory import finding
 from support.html_pages import ParsedPage
 

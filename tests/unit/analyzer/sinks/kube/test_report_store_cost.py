@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from reveal_contract.finding import Cost, Severity
+from reveal_contract.costs import Cost
+from reveal_contract.finding import Severity
 from support.finding_factory import changed, opened
 from support.report_store_harness import StoreHarness
 
@@ -34,3 +35,12 @@ def test_a_finding_without_a_cost_has_none_after_a_refresh() -> None:
     harness.run(400)
     assert len(harness.written) == 2
     assert "cost" not in harness.written[-1].status
+
+
+@pytest.mark.parametrize(("price", "amount"), [("2.50 USD", "4.50 USD"), ("2", "3.60"), ("", None)])
+def test_reports_have_the_price_of_the_settings(price: str, amount: str | None) -> None:
+    harness = StoreHarness(gpu_hour_price=price)
+    harness.update(opened(cost=Cost(8, 0.9, 1.8, 1.2, 2.4)))
+    [written] = harness.deliver()
+    cost = written.status["cost"]
+    assert (cost.get("price", ""), cost.get("amount")) == (price, amount)
