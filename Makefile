@@ -90,6 +90,8 @@ cluster-down: $(DEV) ## take it down and leave nothing behind
 
 FOLDER ?= e2e
 e2e: assets ## pytest against a real Kubernetes control plane (FOLDER=e2e/operator ARGS="-k rbac")
+	@# as for `tests`: an analyzer that compiles is late
+	-@$(BIN)/python -m reveal_analyzer.kernels.selftest
 	@REVEAL_NODES=$(or $(REVEAL_NODES),required) $(BIN)/pytest $(FOLDER) --ignore=e2e/vm $(ARGS)
 
 e2e-v2: assets ## pytest on a node with a kernel of its own, systemd and cgroup v2 alone (root, qemu; minutes)
