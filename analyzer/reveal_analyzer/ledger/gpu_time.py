@@ -1,7 +1,7 @@
-"""GPU time of the pods of a node: what they held, and what of it findings cost them.
+"""GPU time of the pods of a node: what they had, and what of it findings cost them.
 
 Of a pod that several findings delay, the finding that costs most counts.  So the lost time is a
-part of the held time, and what is left is the time in which jobs ran at full pace.
+part of the allocated time, and what is left is the time in which jobs ran at full pace.
 """
 
 from __future__ import annotations
@@ -20,10 +20,14 @@ PodName = tuple[str, str]  # namespace and name
 
 
 class GpuHours(NamedTuple):
-    """GPU-hours that pods held, and how many of these they lost."""
+    """GPU-hours that pods had, and how many of these they lost."""
 
-    held: float = 0.0
+    allocated: float = 0.0
     lost: float = 0.0
+
+    def plus(self, other: GpuHours) -> GpuHours:
+        """Return the sum."""
+        return GpuHours(self.allocated + other.allocated, self.lost + other.lost)
 
 
 class GpuTime:
@@ -54,7 +58,7 @@ class GpuTime:
         for pod, gpus in _gpus_of_pods(self._subjects(), now_ns).items():
             before = counted.get(pod[0], GpuHours())
             lost = min(float(gpus), lost_gpus.get(pod, 0.0))
-            counted[pod[0]] = GpuHours(before.held + hours * gpus, before.lost + hours * lost)
+            counted[pod[0]] = before.plus(GpuHours(hours * gpus, hours * lost))
         return counted
 
 

@@ -1,4 +1,4 @@
-"""Prometheus metrics of GPU time: what pods held and what they lost of it, by namespace."""
+"""Prometheus metrics of GPU time: what pods had and what they lost of it, by namespace."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class GpuTimeMetrics(Collector):
             is_new = namespace not in self._namespaces
             name = _OTHERS if is_new and len(self._namespaces) >= _MOST_NAMESPACES else namespace
             before = self._namespaces.get(name, GpuHours())
-            self._namespaces[name] = GpuHours(before.held + hours.held, before.lost + hours.lost)
+            self._namespaces[name] = before.plus(hours)
 
     def collect(self) -> Iterator[Metric]:
-        held, lost = (
+        allocated, lost = (
             CounterMetricFamily(name, meaning, labels=["namespace"])
             for name, meaning in (
                 ("reveal_pod_gpu_hours", "GPU-hours that pods held"),
@@ -36,6 +36,6 @@ class GpuTimeMetrics(Collector):
             )
         )
         for namespace, hours in list(self._namespaces.items()):
-            held.add_metric([namespace], hours.held)
+            allocated.add_metric([namespace], hours.allocated)
             lost.add_metric([namespace], hours.lost)
-        yield from (held, lost)
+        yield from (allocated, lost)

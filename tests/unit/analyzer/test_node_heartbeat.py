@@ -81,7 +81,7 @@ def test_the_gpu_time_of_pods_is_counted_with_what_they_lose_of_it() -> None:
     counted: list[GpuHours] = []
     judge.on_gpu_hours = lambda by_namespace: counted.append(by_namespace["ml"])
     last = run(judge, node(12))[-1].finding
-    assert [each.held for each in counted] == pytest.approx([8 * 10 / 3600] * len(counted))
+    assert [each.allocated for each in counted] == pytest.approx([8 * 10 / 3600] * len(counted))
     assert last.cost is not None
     # what was lost before the finding opened is not in it
     assert sum(each.lost for each in counted) == pytest.approx(last.cost.lost_gpu_hours, rel=0.3)

@@ -67,7 +67,7 @@ def test_a_pod_that_has_ended_holds_nothing() -> None:
 def test_it_is_counted_every_ten_seconds_without_a_loss() -> None:
     counted = Counted(pod("train-0", 1))
     each = [counted.after(second) for second in range(1, 61)]
-    assert sum(time["ml"].held for time in each if time) == hours(60, 1)
+    assert sum(time["ml"].allocated for time in each if time) == hours(60, 1)
     assert sum(map(bool, each)) == 6
 
 

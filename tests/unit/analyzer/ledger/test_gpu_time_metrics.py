@@ -30,7 +30,7 @@ def test_the_hours_of_all_nodes_are_added() -> None:
     }
 
 
-def test_namespaces_above_the_limit_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_namespaces_above_the_limit_are_added_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_MOST_NAMESPACES", 2)
     metrics = GpuTimeMetrics()
     metrics.add({f"n{number}": GpuHours(1.0, 0.5) for number in range(5)})

@@ -28,7 +28,7 @@ def texts(clocks: NodeClocks) -> list[str]:
         (90, "the clock of n is 2 min behind that of Redis"),
     ],
 )
-def test_a_clock_that_is_wrong_for_a_minute_is_said(later_s: float, words: str) -> None:
+def test_a_clock_that_is_wrong_for_a_minute_is_reported(later_s: float, words: str) -> None:
     clocks = NodeClocks()
     for second in range(59):
         clocks.add(received("n", second, later_s))
@@ -39,7 +39,7 @@ def test_a_clock_that_is_wrong_for_a_minute_is_said(later_s: float, words: str) 
     assert words in degradation.message
 
 
-def test_slices_that_waited_for_redis_say_nothing_about_a_clock() -> None:
+def test_slices_that_waited_for_redis_are_no_sign_of_a_wrong_clock() -> None:
     clocks = NodeClocks()
     for second in range(120):
         clocks.add(received("n", second, max(0.01, 100.0 - 2 * second)))
