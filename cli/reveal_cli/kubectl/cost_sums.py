@@ -12,6 +12,8 @@ from reveal_cli.kubectl.report_text import cause_text
 from reveal_cli.kubectl.reports import ClusterReport
 from reveal_contract.finding import FindingScope, State
 
+_ROUNDED = 0.01  # hours: so much the rounded parts of a cost differ from it
+
 
 @dataclass(frozen=True)
 class JobCost:
@@ -89,13 +91,13 @@ def _costs(item: ClusterReport) -> Iterator[JobCost]:
     finding, cost = item.finding, item.finding.cost
     if cost is None:
         return
-    if not finding.pod_costs:  # of a delayed job, or of an earlier version
-        job = affected_job(finding) or finding.node_name
-        yield JobCost(job, cost.lost_gpu_hours, item, cost.price)
-        return
     jobs: dict[str, float] = defaultdict(float)
     for pod in finding.pod_costs:
         jobs[job_of(pod.name)] += pod.lost_gpu_hours
+    # of a delayed job, or of an earlier version; or a report has room for some pods only
+    rest = cost.lost_gpu_hours - sum(jobs.values())
+    if rest > _ROUNDED or not jobs:
+        jobs[affected_job(finding) or finding.node_name] += rest
     for job, hours in jobs.items():
         yield JobCost(job, hours, item, cost.price)
 

@@ -84,6 +84,11 @@ def test_a_finding_without_pods_is_of_the_job_that_it_affects() -> None:
     assert sums("job", older)["ml/eval"] == 2.0
 
 
+def test_what_pods_lost_that_a_report_has_no_room_for_is_of_the_job_that_it_affects() -> None:
+    large = report("f", ("ml/eval-0", 2.0), hours=5.0, victims=("ml/tune-0",))
+    assert sums("job", large).items() >= {"ml/eval": 2.0, "ml/tune": 3.0}.items()
+
+
 @pytest.mark.parametrize("key", KEYS)
 def test_findings_without_a_cost_do_not_count(key: str) -> None:
     parsed = ClusterReport.parse(stored(finding("none")))
