@@ -17,10 +17,15 @@ def is_price(text: str) -> bool:
     return _PRICE.fullmatch(text) is not None
 
 
-def amount_text(price: str, hours: float) -> str:
-    """Return what hours cost at a price of an hour, in its currency if it has one."""
+def amount_of(price: str, hours: float) -> tuple[float, str]:
+    """Return what hours cost at a price of an hour, and its currency, "" if it has none."""
     number, _, currency = price.partition(" ")
-    return f"{float(number) * hours:.2f} {currency}".rstrip()
+    return float(number) * hours, currency
+
+
+def amount_text(amount: float, currency: str) -> str:
+    """Return ``4.50 USD``."""
+    return f"{amount:.2f} {currency}".rstrip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +46,7 @@ class Cost:
     @property
     def amount(self) -> str:
         """What was lost in money, ``4.50 USD``; "" if the price is not known."""
-        return amount_text(self.price, self.lost_gpu_hours) if self.price else ""
+        return amount_text(*amount_of(self.price, self.lost_gpu_hours)) if self.price else ""
 
     def extended(self, seconds: float) -> Cost:
         """Return it ``seconds`` later, if jobs lose as much; the interval grows in proportion."""

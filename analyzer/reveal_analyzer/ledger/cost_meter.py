@@ -105,7 +105,7 @@ class _Account:
         hours = max(0, until_ns - self.until_ns) / NS_PER_HOUR
         return _Account(
             max(until_ns, self.until_ns),
-            _total(rates),
+            sum(rates.values(), _Rate()),
             self.lost + hours * self.rate.lost,
             self.low + hours * self.rate.low,
             self.high + hours * self.rate.high,
@@ -203,10 +203,6 @@ def lost_share(slowdown_percent: float) -> float:
     """Return the share of its time that a job loses whose steps take longer; 0 if shorter."""
     slowdown = max(0.0, slowdown_percent)
     return slowdown / (100 + slowdown)
-
-
-def _total(rates: Mapping[PodName, _Rate]) -> _Rate:
-    return sum(rates.values(), _Rate())
 
 
 def _shares(finding: Finding, *, recovered: bool) -> Iterator[tuple[str, _Rate]]:

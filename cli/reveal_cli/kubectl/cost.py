@@ -14,7 +14,7 @@ from reveal_cli.kubectl.cluster import Cluster, connect
 from reveal_cli.kubectl.cost_sums import KEYS, CostSum, cost_sums, total_amounts
 from reveal_cli.kubectl.open_findings import warn_of_unreadable
 from reveal_cli.terminal import aligned
-from reveal_contract.costs import is_price
+from reveal_contract.costs import amount_text, is_price
 
 _MOST_CAUSES = 3
 _NO_COSTS = "No finding has a cost: it is known only of jobs with GPUs."
@@ -94,8 +94,7 @@ def _cells(each: CostSum) -> tuple[str, ...]:
 
 def _money(amounts: Mapping[str, float]) -> str:
     """Return ``4.50 USD``, and of several currencies their sum."""
-    texts = [f"{amount:.2f} {currency}".rstrip() for currency, amount in sorted(amounts.items())]
-    return " + ".join(texts)
+    return " + ".join(amount_text(amount, each) for each, amount in sorted(amounts.items()))
 
 
 def _row(each: CostSum) -> dict[str, object]:

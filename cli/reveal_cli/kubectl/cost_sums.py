@@ -10,6 +10,7 @@ from itertools import chain
 from reveal_cli.jobs import affected_job, job_of
 from reveal_cli.kubectl.report_text import cause_text
 from reveal_cli.kubectl.reports import ClusterReport
+from reveal_contract.costs import amount_of
 from reveal_contract.finding import FindingScope, State
 
 _ROUNDED = 0.01  # hours: so much the rounded parts of a cost differ from it
@@ -114,8 +115,8 @@ def _amounts(each: JobCost) -> dict[str, float]:
     """Return what a cost is in money, by its currency; nothing without a price."""
     if not each.price:
         return {}
-    number, _, currency = each.price.partition(" ")
-    return {currency: float(number) * each.hours}
+    amount, currency = amount_of(each.price, each.hours)
+    return {currency: amount}
 
 
 def _sum(name: str, costs: Sequence[JobCost]) -> CostSum:
