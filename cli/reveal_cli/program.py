@@ -1,4 +1,7 @@
-"""How a program of the command line runs: signals, guarded output, errors as one sentence."""
+"""How a program of the command line runs: signals, guarded output, errors as one sentence.
+
+``reveal_cli.commands`` has the commands of ``reveal``, ``reveal_cli.kubectl`` those of the plugin.
+"""
 
 from __future__ import annotations
 

@@ -4,6 +4,8 @@ The schema in ``crds/`` refuses most errors before the operator sees an object. 
 cannot check is checked here: names of sources, and whether there is a Redis.  All the rest is
 checked again, as the schema in a cluster may be older than the operator.  It may also be newer, so
 unknown fields are ignored.
+
+docs/contributing/add-a-crd-field.md lists all places of a field.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""The detectors in use and their names; a new detector is added here."""
+"""The detectors in use and their names; a new detector is added here.
+
+They decide in the paper mode.  Otherwise ``live.score`` decides, and findings list which of them
+agree.
+"""
 
 from __future__ import annotations
 

@@ -13,6 +13,10 @@ without any.
   closed, because nobody knows whether it lasts.
 
 So no phase can last without observations that justify it.
+
+Findings that are no cases end elsewhere: slowdowns of jobs in ``heartbeat.slowdown_state``, nodes
+and ranks that differ from others in ``fleet.findings`` and ``gangs.findings``, settings in
+``configuration.watch``, and reports that no analyzer updates in ``sinks.kube.observation``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Slowdown of a job in percent of its step time."""
+"""Slowdown of a job in percent of its step time; ``reference`` measures both step times."""
 
 from __future__ import annotations
 

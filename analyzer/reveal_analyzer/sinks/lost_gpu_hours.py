@@ -1,4 +1,7 @@
-"""Counter of the GPU-hours that jobs lost, by what the costs of findings grew."""
+"""Counter of the GPU-hours that jobs lost, by what the costs of findings grew.
+
+``ledger.cost_meter`` measures them, and ``reveal_contract.costs`` computes their price.
+"""
 
 from __future__ import annotations
 
