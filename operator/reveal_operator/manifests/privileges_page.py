@@ -40,7 +40,8 @@ namespaces of the host, so their namespace needs Pod Security `privileged`.
   A node whose SELinux policy has no type `spc_t` (Flatcar) does not start such a container.
 - `privilege: Restricted` has only `SYS_NICE` of the capabilities below, and the seccomp, AppArmor
   and SELinux confinement of the runtime. The sources `filesystems`, `ledger`, and those of perf
-  events are left out, and the losses of these rights in the tables below apply.
+  events are left out, and the losses of these rights in the tables below apply. There is no ledger
+  from times of threads either, as in any profile that leaves out `ledger`.
 
 **Privileged and Capabilities are equal to root on the node**: with `SYS_PTRACE` and user 0 in the
 host's PID namespace, `/proc/PID/root` is the file system of the host, `BPF` with `PERFMON` reads
