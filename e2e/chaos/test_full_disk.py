@@ -1,16 +1,21 @@
-"""The only folder that our pods write to is full: findings are reported and no pod ends."""
+"""The only folder that our pods write to is full: findings are reported and no pod ends.
+
+The folders are in memory that the kernel cannot evict, so what fills them may be reported, too.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
 from reveal_contract.kube.names import RUN_FOLDER
 from support.api_server import Object
 from support.cluster_outages import ANALYZER, COLLECTOR, Pods, restarts
-from support.fault_run import throttled_run
+from support.fault_run import fault_run
+from support.faulty_pods import quota, throttled
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -31,10 +36,12 @@ with open({_FILLER!r}, "wb", buffering=0) as file:
 def test_a_finding_is_reported_while_all_run_folders_are_full(pods: Pods, jobs: str) -> None:
     [analyzer], [collector] = pods.of(ANALYZER), pods.of(COLLECTOR, NODE)
     before = restarts(analyzer), restarts(collector)
+    expected = replace(quota(NODE, jobs), beside=("MemoryLocked",))
     with (
         _full(pods, analyzer),
         _full(pods, collector),
-        throttled_run("run folders full", pods.watched, jobs, NODE) as story,
+        fault_run("run folders full", pods.watched, expected) as story,
+        throttled(pods.watched, jobs, NODE),
     ):
         pods.without_api(_AWAY_S)  # the report has to wait, and there is no room for what waits
         story.start()
