@@ -28,7 +28,8 @@ from reveal_contract.metric import Kind, Lane
 TABLE_VERSION = 1
 MAX_ANNOUNCEMENT = 32 << 20  # bytes of its JSON; 65,536 channels with long names take 20 MB
 MAX_CHANNELS = 65_536
-_MAX_SHARED = 1 << 16  # channels; at most about 20 MB
+_MAX_SHARED = 1 << 16  # channels; 20 MB, or twice that with the longest names
+_LONGEST_SHARED = 256  # characters of names: a node can announce any number of longer ones
 _NAME = re.compile(r"[a-z0-9_.]{1,128}\Z")
 _SKIPPED = "unknown:"  # before the metric of a skipped channel; no metric has a colon
 _KINDS = frozenset(kind.value for kind in Kind)
@@ -166,7 +167,7 @@ def decompressed(data: bytes) -> bytes:
 def announced_object(data: bytes | str) -> dict[str, Any]:
     """Parse the JSON of an announcement and check its version; raise ``TableError``."""
     try:
-        rows = foreign_json.loads(data)
+        rows = foreign_json.loads(data, MAX_ANNOUNCEMENT)
     except ValueError as error:
         raise TableError(f"channel table is not JSON: {error}") from None
     if not isinstance(rows, dict) or rows.get("version") != TABLE_VERSION:
@@ -210,9 +211,9 @@ def _channel_of(
     is_known = kind in _KINDS and lane in _LANES
     later = _later_json([kind, lane, *further]) if further or not is_known else ""
     if is_known:
-        return _shared_channel(metric, instance, kind, scale, lane, later)
+        return _channel(metric, instance, kind, scale, lane, later)
     # a counter: its values stay as they were sent, whatever they mean
-    return _shared_channel(_SKIPPED + metric, instance, Kind.COUNTER, scale, Lane.FAST, later)
+    return _channel(_SKIPPED + metric, instance, Kind.COUNTER, scale, Lane.FAST, later)
 
 
 def _later_json(words: list[Any]) -> str:
@@ -222,11 +223,24 @@ def _later_json(words: list[Any]) -> str:
     return data.decode()
 
 
+def _channel(metric: str, instance: str, kind: str, scale: float, lane: str, later: str) -> Channel:
+    """Return a channel, the same object for all tables unless its names are long."""
+    if len(instance) + len(later) <= _LONGEST_SHARED:
+        return _shared_channel(metric, instance, kind, scale, lane, later)
+    return _parsed_channel(metric, instance, kind, scale, lane, later)
+
+
 @lru_cache(maxsize=_MAX_SHARED, typed=True)  # typed: True equals 1 but is not a scale
 def _shared_channel(
     metric: str, instance: str, kind: str, scale: float, lane: str, later: str
 ) -> Channel:
     """Return one object for all tables: similar nodes differ only in their pods."""
+    return _parsed_channel(metric, instance, kind, scale, lane, later)
+
+
+def _parsed_channel(
+    metric: str, instance: str, kind: str, scale: float, lane: str, later: str
+) -> Channel:
     instance.encode()  # a lone surrogate is valid JSON but cannot be encoded
     return Channel.announced(metric, instance, Kind(kind), _scale(scale), Lane(lane), later)
 

@@ -55,6 +55,19 @@ def test_an_announcement_that_grows_without_end_is_refused() -> None:
         ChannelTable.from_announcement(bomb)
 
 
+def test_json_has_the_limit_of_what_is_decompressed() -> None:
+    text = b'{"version": 1' + b" " * MAX_ANNOUNCEMENT + b', "fast": [], "slow": []}'
+    with pytest.raises(TableError, match=f"{MAX_ANNOUNCEMENT} are the most"):
+        ChannelTable.from_announcement(text)
+
+
+def test_channels_with_long_names_are_not_kept_for_other_tables() -> None:
+    row = [ROW[0], "x" * 1000, *ROW[2:]]
+    first, other = (ChannelTable.from_json(announced(fast=[row])) for _ in range(2))
+    assert first == other
+    assert first.fast[0] is not other.fast[0]
+
+
 def test_the_announcement_of_a_node_with_pods_is_a_tenth_of_its_json() -> None:
     metrics = [row.name for row in catalogue.rows()]
     subject = [name for name in metrics if ".subject." in name][:21]

@@ -18,6 +18,7 @@ import redis
 
 from reveal_analyzer.evidence.packing import packed, unpacked
 from reveal_analyzer.stream.redis_memory import refuse_when_full
+from reveal_analyzer.telemetry.limited_values import Limited, get_all_fields, get_string
 from reveal_contract import foreign_json
 from reveal_contract.names import evidence_index_key, evidence_key, evidence_unfinished_key
 
@@ -25,6 +26,7 @@ MOST_FINDINGS = 500
 _NAME = re.compile(r"[a-z0-9-]{1,128}\Z")
 _SUFFIX, _UNFINISHED = ".rvl", ".unfinished"
 _TEMPORARY = ".new"
+_MOST_BYTES = 1 << 20  # of a value in Redis: the largest ``evidence.maxBytes``
 _ABANDONED_SECONDS = 600.0  # since a temporary file was written, by an analyzer that was killed
 
 
@@ -95,11 +97,11 @@ class RedisEvidence:
         self._drop({*old, *excess})
 
     def get(self, name: str) -> bytes | None:
-        data: Any = self._client.get(evidence_key(self._profile, name))
-        return None if data is None else unpacked(data)
+        data = get_string(self._client, evidence_key(self._profile, name), _MOST_BYTES)
+        return unpacked(data) if isinstance(data, bytes) else None
 
     def unfinished(self) -> dict[str, Mapping[str, Any]]:
-        rows: Any = self._client.hgetall(self._unfinished)
+        rows = get_all_fields(self._client, self._unfinished, _MOST_BYTES)
         return {name.decode(errors="replace"): _row(row) for name, row in rows.items()}
 
     def close(self) -> None:
@@ -182,8 +184,10 @@ def _modified_s(file: Path) -> float:
         return 0.0
 
 
-def _row(data: bytes) -> Mapping[str, Any]:
+def _row(data: Limited) -> Mapping[str, Any]:
     """Return a JSON object; an empty one for anything else."""
+    if not isinstance(data, bytes):
+        return {}
     try:
         row = foreign_json.loads(data)
     except ValueError:

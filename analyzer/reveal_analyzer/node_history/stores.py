@@ -53,8 +53,11 @@ class RedisHistory:
         return int(before)
 
     def read(self, node: str, hour: int) -> bytes:
-        data: Any = self._client.get(history_key(self._profile, node, hour))
-        return data or b""
+        # what is longer was not written by ``append``; the parts before its end can be read
+        data: Any = self._client.getrange(
+            history_key(self._profile, node, hour), 0, MOST_HOUR_BYTES - 1
+        )
+        return bytes(data)
 
     def close(self) -> None:
         self._client.close()

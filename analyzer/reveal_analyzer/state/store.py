@@ -10,12 +10,12 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
 import redis
 
-from reveal_analyzer.state.codec import Position, SavedState, decode, position
+from reveal_analyzer.state.codec import MAX_BYTES, Position, SavedState, decode, position
 from reveal_analyzer.state.tree import StateError
+from reveal_analyzer.telemetry.limited_values import get_all_fields, get_fields
 from reveal_contract.names import node_states_key, shard
 
 MAX_AGE_S = 24 * 3600  # an older state says little of a node: its jobs have changed
@@ -50,12 +50,16 @@ class NodeStateStore:
 
     def of_shard(self, number: int) -> dict[str, bytes]:
         """Return the encoded states of all nodes of a shard."""
-        rows: Any = self._client.hgetall(node_states_key(self._profile, number))
-        return {node.decode(errors="replace"): data for node, data in rows.items()}
+        rows = get_all_fields(self._client, node_states_key(self._profile, number), MAX_BYTES)
+        return {
+            node.decode(errors="replace"): data
+            for node, data in rows.items()
+            if isinstance(data, bytes)
+        }
 
     def of_node(self, node: str) -> bytes | None:
         """Return the encoded state of one node, if there is one."""
-        data: Any = self._client.hget(self._key(node), node)
+        [data] = get_fields(self._client, self._key(node), [node], MAX_BYTES)
         return data if isinstance(data, bytes) else None
 
     def delete(self, nodes: Iterable[str]) -> None:

@@ -7,13 +7,20 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import takewhile
 from typing import Any
 
 import redis
 
-from reveal_contract import wire
-from reveal_contract.channels import ChannelTable, TableError
+from reveal_analyzer.stream.kept_tables import DecodableTable, KeptTables
+from reveal_analyzer.telemetry.limited_values import (
+    Limited,
+    get_fields,
+    get_string,
+    request_string,
+    string_of,
+    too_long,
+)
+from reveal_contract.channels import MAX_ANNOUNCEMENT, ChannelTable, TableError
 from reveal_contract.names import EARLIER_TABLES_KEY, table_changes_key, table_key
 from reveal_contract.runtime.backoff import delay
 from reveal_contract.skipped_channels import log_skipped
@@ -22,15 +29,14 @@ from reveal_contract.table_changes import TableChanges
 log = logging.getLogger(__name__)
 
 MAX_BAD = 512  # keys of unusable tables, which are logged once
-# A table is half a megabyte, and each start or end of a pod makes a new one.  If a node returns to
-# an old table, that is fetched again.
-UNUSED_SECONDS = 120.0
 RETRY_SECONDS = 0.25  # until the second request; each later pause is twice as long
 LONGEST_RETRY_SECONDS = 4.0
 # Large tables take tens of milliseconds each.  When an analyzer starts, those of all nodes are new,
 # and the leases must be renewed meanwhile.
 FETCH_SECONDS = 0.1
 PORTION = 4  # tables fetched together
+SMALL_BYTES = 1 << 20  # as announced: a larger table is fetched by itself; most have 10 KB
+PORTION_BYTES = 16 << 20  # of large tables; what is left is requested again
 MOST_ASKED = 4  # nodes whose changes may give the same table
 _ASKED_SECONDS = 60.0  # without need of it, a table counts as one that was never asked for
 
@@ -47,14 +53,6 @@ class _Asked:
         return now - self.last_s >= pause
 
 
-@dataclass(frozen=True)
-class DecodableTable:
-    """A channel table and which of its channels are gauges, which decoding needs."""
-
-    table: ChannelTable
-    gauges: wire.Bools
-
-
 class ChannelTables:
     """The announced tables; each is fetched once, unknown ones are requested again and again.
 
@@ -63,14 +61,12 @@ class ChannelTables:
 
     def __init__(self, profile: str) -> None:
         self._profile = profile
-        # with the time of its last use; the longest unused comes first
-        self._known: dict[bytes, tuple[DecodableTable, float]] = {}
+        self._known = KeptTables()
         self._asked: dict[bytes, _Asked] = {}
         self._bad: set[bytes] = set()
 
     def get(self, key: bytes) -> DecodableTable | None:
-        found = self._known.pop(key, None)
-        return self._use(key, found[0]) if found is not None else None
+        return self._known.get(key)
 
     def fetch(self, client: redis.Redis, needed: Mapping[bytes, Sequence[str]]) -> bool:
         """Request the tables that are due, for a limited time; return whether some are left.
@@ -104,24 +100,60 @@ class ChannelTables:
         )
         bases = {each.base for _, each in changes}
         self._request_whole(client, [key for key in bases if self.get(key) is None])
+        based = self._apply(changes)
+        for key, nodes in needed.items():
+            if self.get(key) is not None:
+                self._known.note_newest(nodes, key, based.get(key, b""))
+        self._known.forget()
+
+    def _apply(self, changes: Iterable[tuple[bytes, TableChanges]]) -> dict[bytes, bytes]:
+        """Learn tables by their changes; return the base of each."""
+        based: dict[bytes, bytes] = {}
         for key, each in changes:
             # a base that Redis lost is announced again: then it is requested with the changes
             if self.get(key) is None and (base := self.get(each.base)) is not None:
                 self._learn(key, partial(each.applied, base.table))
+                based[key] = each.base
+        return based
 
     def _request_whole(self, client: redis.Redis, keys: Iterable[bytes]) -> None:
-        """Request whole tables; collectors of an earlier version announce them in a hash."""
+        """Request whole tables: small tables together, then each large table by itself."""
         asked = list(keys)
         if not asked:
             return
         with client.pipeline(transaction=False) as pipe:
             for key in asked:
-                pipe.get(table_key(self._profile, key))
-                pipe.hget(EARLIER_TABLES_KEY, key.hex())
+                request_string(pipe, table_key(self._profile, key), SMALL_BYTES)
+                pipe.hstrlen(EARLIER_TABLES_KEY, key.hex())
             found: list[Any] = pipe.execute(raise_on_error=False)
+        larger: list[bytes] = []
         for key, own, earlier in zip(asked, found[::2], found[1::2], strict=True):
-            if (whole := _announced(own, earlier)) is not None:
-                self._learn(key, partial(ChannelTable.from_announcement, whole))
+            whole = string_of(own, SMALL_BYTES)
+            if isinstance(whole, bytes):
+                self._learn_whole(key, whole)
+            elif whole is not None or _is_there(earlier):
+                larger.append(key)
+        self._request_larger(client, larger)
+
+    def _request_larger(self, client: redis.Redis, keys: Iterable[bytes]) -> None:
+        """Request large tables, and those of earlier collectors, each by itself."""
+        left = PORTION_BYTES
+        for key in keys:
+            if left <= 0:
+                return
+            whole = self._larger(client, key)
+            if isinstance(whole, bytes):
+                self._learn_whole(key, whole)
+            elif whole is not None:
+                self._refuse(key, TableError(too_long(whole, MAX_ANNOUNCEMENT)))
+            left -= len(whole) if isinstance(whole, bytes) else whole or 0
+
+    def _larger(self, client: redis.Redis, key: bytes) -> Limited:
+        """Return a table as announced; collectors of an earlier version did so in a hash."""
+        own = get_string(client, table_key(self._profile, key), MAX_ANNOUNCEMENT)
+        if own is not None:
+            return own
+        return get_fields(client, EARLIER_TABLES_KEY, [key.hex()], MAX_ANNOUNCEMENT)[0]
 
     def _request_changes(
         self, client: redis.Redis, asked: Sequence[tuple[bytes, str]]
@@ -131,17 +163,21 @@ class ChannelTables:
             return []
         with client.pipeline(transaction=False) as pipe:
             for key, node in asked:
-                pipe.get(table_changes_key(self._profile, key, node))
+                request_string(pipe, table_changes_key(self._profile, key, node), SMALL_BYTES)
             found: list[Any] = pipe.execute(raise_on_error=False)
         result: list[tuple[bytes, TableChanges]] = []
-        for (key, _), data in zip(asked, found, strict=True):
-            if not isinstance(data, bytes):
+        for (key, _), reply in zip(asked, found, strict=True):
+            data = string_of(reply, SMALL_BYTES)
+            if data is None:
                 continue
             try:
-                result.append((key, TableChanges.from_announcement(data)))
+                result.append((key, _changes(data)))
             except TableError as error:
                 self._refuse(key, error)
         return result
+
+    def _learn_whole(self, key: bytes, data: bytes) -> None:
+        self._learn(key, partial(ChannelTable.from_announcement, data))
 
     def _learn(self, key: bytes, parse: Callable[[], ChannelTable]) -> None:
         try:
@@ -152,29 +188,21 @@ class ChannelTables:
             self._refuse(key, error)
             return
         log_skipped(table)
-        self._use(key, DecodableTable(table, wire.gauges(table)))
-        self._forget()
+        self._known.add(table)
 
     def _refuse(self, key: bytes, error: TableError) -> None:
         if key not in self._bad:
             log.warning("announced channel table %s cannot be used: %s", key.hex(), error)
         self._bad = {*self._bad, key} if len(self._bad) < MAX_BAD else {key}
 
-    def _use(self, key: bytes, known: DecodableTable) -> DecodableTable:
-        self._known[key] = known, time.monotonic()
-        return known
 
-    def _forget(self) -> None:
-        """Drop tables that were not used for a while; called when there is a new one."""
-        due = time.monotonic() - UNUSED_SECONDS
-        unused = takewhile(lambda item: item[1][1] < due, self._known.items())
-        for key, _ in list(unused):
-            del self._known[key]
+def _changes(data: bytes | int) -> TableChanges:
+    """Parse announced changes, an int for those over the limit; raise ``TableError``."""
+    if isinstance(data, int):
+        raise TableError(f"its changes have {too_long(data, SMALL_BYTES)}")
+    return TableChanges.from_announcement(data)
 
 
-def _announced(own: object, earlier: object) -> bytes | None:
-    """Return the answer that is an announcement; a key of another type answers with an error."""
-    for answer in (own, earlier):
-        if isinstance(answer, bytes):
-            return answer
-    return None
+def _is_there(reply: object) -> bool:
+    """Return whether a field has a length; a key of another type answers with an error."""
+    return isinstance(reply, int) and reply > 0

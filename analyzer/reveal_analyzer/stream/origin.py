@@ -22,6 +22,7 @@ import redis
 from reveal_analyzer.formatting import list_some
 from reveal_analyzer.stream.consumer import StreamEntry
 from reveal_analyzer.telemetry.degraded import Degradation
+from reveal_analyzer.telemetry.limited_values import fields_of, request_fields
 from reveal_contract.names import FIELD_DATA, FIELD_PROOF, TOKENS, node_key, proven_key, shard
 from reveal_contract.origin import (
     ID_BYTES,
@@ -275,13 +276,16 @@ class OriginCheck:
             return
         with client.pipeline(transaction=False) as pipe:
             for known in keys:
-                pipe.hmget(node_key(self._profile, known.node), list(TOKENS))
+                record = node_key(self._profile, known.node)
+                request_fields(pipe, record, TOKENS, MAX_TOKEN_BYTES)
                 pipe.get(proven_key(self._profile, known.node, known.id))
-            found: list[Any] = pipe.execute()
-        for known, tokens, secret in zip(keys, found[::2], found[1::2], strict=True):
+            found: list[Any] = pipe.execute(raise_on_error=False)
+        for known, reply, secret in zip(keys, found[::2], found[1::2], strict=True):
+            if isinstance(secret, Exception):
+                raise secret
             known.is_verified = secret is not None
             if secret and (key := key_of_secret(secret)).id == known.id:
                 known.key = key
-            for token in filter(None, tokens):
-                if len(token) <= MAX_TOKEN_BYTES and (key := key_of(token)).id == known.id:
+            for token in fields_of(reply, len(TOKENS)):
+                if isinstance(token, bytes) and token and (key := key_of(token)).id == known.id:
                     known.token, known.key = token, key

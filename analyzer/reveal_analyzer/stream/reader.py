@@ -16,7 +16,7 @@ from typing import Protocol
 
 from reveal_analyzer.state.store import NodeStateStore, positions_of
 from reveal_analyzer.stream.acknowledgements import Acknowledgements
-from reveal_analyzer.stream.channel_tables import ChannelTables, DecodableTable
+from reveal_analyzer.stream.channel_tables import ChannelTables
 from reveal_analyzer.stream.consumer import (
     BATCH,
     StreamConsumer,
@@ -25,6 +25,7 @@ from reveal_analyzer.stream.consumer import (
     entries_per_stream,
     id_ms,
 )
+from reveal_analyzer.stream.kept_tables import DecodableTable
 from reveal_analyzer.stream.leases import Leases, LeaseTiming
 from reveal_analyzer.stream.poll_schedule import PollSchedule
 from reveal_analyzer.stream.received import Received, StreamCounts

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from reveal_analyzer.kernels import backend
-from reveal_analyzer.stream.channel_tables import DecodableTable
 from reveal_analyzer.stream.consumer import StreamEntry
+from reveal_analyzer.stream.kept_tables import DecodableTable
 from reveal_contract import wire
 from reveal_contract.names import FIELD_DATA, shard
 

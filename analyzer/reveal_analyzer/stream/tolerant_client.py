@@ -50,6 +50,7 @@ _ABSENT: dict[str, Callable[[Arguments], Any]] = {
     "GET": _nothing, "HGET": _nothing, "HMGET": lambda arguments: [None] * (len(arguments) - 2),
     "HGETALL": lambda _: {}, "HKEYS": _no_rows, "ZRANGE": _no_rows, "ZRANGEBYSCORE": _no_rows,
     "HSET": _zero, "HDEL": _zero, "ZADD": _zero, "ZREM": _zero, "APPEND": _zero, "STRLEN": _zero,
+    "HSTRLEN": _zero, "GETRANGE": lambda _: b"",
 }  # fmt: skip
 
 

@@ -7,8 +7,9 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from reveal_analyzer.stream.channel_tables import ChannelTables, DecodableTable
+from reveal_analyzer.stream.channel_tables import ChannelTables
 from reveal_analyzer.stream.consumer import StreamEntry
+from reveal_analyzer.stream.kept_tables import DecodableTable
 
 MAX_WAITING = 4096  # slices; at 5 KB each they hold 20 MB
 MAX_OF_NODE = 256

@@ -8,6 +8,13 @@ from typing import Any, NamedTuple
 
 import redis
 
+from reveal_analyzer.telemetry.limited_values import (
+    Limited,
+    fields_of,
+    get_fields,
+    request_fields,
+    too_long,
+)
 from reveal_contract import foreign_json
 from reveal_contract.cpu_shares import EQUAL_SHARES, CpuShares, SharesError
 from reveal_contract.foreign_names import printable
@@ -15,6 +22,7 @@ from reveal_contract.names import (
     CPU_SHARES,
     EARLIER_NODE_KEYS,
     PROOF_OF,
+    STATUS,
     SUBJECTS,
     key_pattern,
     node_key,
@@ -27,7 +35,7 @@ log = logging.getLogger(__name__)
 
 _MOST_LISTED = 8  # nodes in a sentence
 _MOST_BYTES = 4 << 20  # of a record: one of 1,024 subjects has 300 kB
-
+_MOST_STATUS = 1 << 20
 
 Complete = Callable[[str, tuple[Identity, ...]], tuple[Identity, ...]]  # the subjects of a node
 IsProven = Callable[[str, bytes, bytes], bool]  # of a node, its data and their proof
@@ -44,6 +52,11 @@ class _NodeField(NamedTuple):
     node: str
     field: str
 
+    @property
+    def most_bytes(self) -> int:
+        """The largest number of bytes that a collector writes."""
+        return _MOST_STATUS if self.field == STATUS else _MOST_BYTES
+
 
 class NodeRecords:
     """What is known of the nodes of a profile, as far as it proves its origin.
@@ -56,7 +69,7 @@ class NodeRecords:
     def __init__(self, client: redis.Redis, profile: str, is_proven: IsProven = any_origin) -> None:
         self._client, self._profile, self._is_proven = client, profile, is_proven
         self.complete: Complete = lambda _, subjects: subjects
-        self._refused: set[tuple[str, str]] = set()  # fields of nodes: each is logged once
+        self._refused: set[_NodeField] = set()  # each is logged once
 
     def get(self, field: str, nodes: Sequence[str]) -> list[bytes | None]:
         """Return a field of each node, ``None`` where there is none that proves its origin.
@@ -79,20 +92,20 @@ class NodeRecords:
         if not keys:
             return []
         with self._client.pipeline(transaction=False) as pipe:
-            for node, field in keys:
-                pipe.hmget(node_key(self._profile, node), [field, PROOF_OF + field])
-            found: list[Any] = pipe.execute()
+            for key in keys:
+                fields = [key.field, PROOF_OF + key.field]
+                request_fields(pipe, node_key(self._profile, key.node), fields, key.most_bytes)
+            replies: list[Any] = pipe.execute(raise_on_error=False)
+        found = [fields_of(reply, 2) for reply in replies]
         values = [value for value, _ in found]
         for field in {key.field for key in keys} & EARLIER_NODE_KEYS.keys():
             self._add_earlier(field, keys, values)
         return [
-            value if value is None or self._proves(node, field, value, proof or b"") else None
-            for (node, field), value, (_, proof) in zip(keys, values, found, strict=True)
+            self._usable(key, value, proof)
+            for key, value, (_, proof) in zip(keys, values, found, strict=True)
         ]
 
-    def _add_earlier(
-        self, field: str, keys: Sequence[_NodeField], values: list[bytes | None]
-    ) -> None:
+    def _add_earlier(self, field: str, keys: Sequence[_NodeField], values: list[Limited]) -> None:
         """Fill in what collectors of an earlier version wrote into a field."""
         others = [
             index for index, value in enumerate(values)
@@ -100,20 +113,30 @@ class NodeRecords:
         ]  # fmt: skip
         if not others:
             return
-        earlier: Any = self._client.hmget(
-            EARLIER_NODE_KEYS[field], [keys[index].node for index in others]
-        )
+        nodes = [keys[index].node for index in others]
+        most = keys[others[0]].most_bytes
+        earlier = get_fields(self._client, EARLIER_NODE_KEYS[field], nodes, most)
         for index, value in zip(others, earlier, strict=True):
             values[index] = value
 
-    def _proves(self, node: str, field: str, value: bytes, proof: bytes) -> bool:
-        if self._is_proven(node, field_data(field, value), proof):
-            self._refused.discard((node, field))
-            return True
-        if (node, field) not in self._refused:
-            self._refused.add((node, field))
-            log.warning("%s of node %s are not used: they do not prove their origin", field, node)
-        return False
+    def _usable(self, key: _NodeField, value: Limited, proof: Limited) -> bytes | None:
+        """Return a value that is within its limit and proves its origin; log any other."""
+        if value is None:
+            return None
+        if isinstance(value, int):
+            self._refuse(key, f"they have {too_long(value, key.most_bytes)}")
+            return None
+        signed = field_data(key.field, value)
+        if not self._is_proven(key.node, signed, proof if isinstance(proof, bytes) else b""):
+            self._refuse(key, "they do not prove their origin")
+            return None
+        self._refused.discard(key)
+        return value
+
+    def _refuse(self, key: _NodeField, why: str) -> None:
+        if key not in self._refused:
+            self._refused.add(key)
+            log.warning("%s of node %s are not used: %s", key.field, key.node, why)
 
 
 def node_subjects(
@@ -125,7 +148,7 @@ def node_subjects(
 
 def node_shares(client: redis.Redis, profile: str, node: str) -> CpuShares:
     """Return the CPU shares of a node's subjects; equal ones where none can be used."""
-    data: Any = client.hget(node_key(profile, node), CPU_SHARES)
+    [data] = NodeRecords(client, profile).get(CPU_SHARES, [node])
     return shares_of(node, data)
 
 

@@ -9,10 +9,13 @@ from typing import Any, Generic, TypeVar
 
 import redis
 
+from reveal_analyzer.telemetry.limited_values import get_fields, get_string, too_long
 from reveal_contract import foreign_json
 
 log = logging.getLogger(__name__)
 
+_MOST_VALUE = 1 << 20  # bytes of a node; real ones are below 64 KiB
+_MOST_ROWS = 64 << 20
 Value = TypeVar("Value")
 
 
@@ -54,7 +57,7 @@ class NodeValues(Generic[Value]):
         """Return the last value of each node; log an unusable one once, and skip it."""
         if not nodes:
             return {}
-        replies: Any = self._client.hmget(self._key, list(nodes))
+        replies = get_fields(self._client, self._key, nodes, _MOST_VALUE)
         found = {}
         for node, data in zip(nodes, replies, strict=True):
             if data is not None and (value := self._decoded(node, data)) is not None:
@@ -66,8 +69,10 @@ class NodeValues(Generic[Value]):
         if nodes:
             self._client.hdel(self._key, *nodes)
 
-    def _decoded(self, node: str, data: bytes) -> Value | None:
+    def _decoded(self, node: str, data: bytes | int) -> Value | None:
         try:
+            if isinstance(data, int):
+                raise ValueError(too_long(data, _MOST_VALUE))
             return self._decode(node, data)
         except ValueError as error:
             if node not in self._logged:
@@ -91,9 +96,9 @@ class SavedRows:
 
     def load(self) -> list[Any]:
         """Return the rows that were saved; none if they cannot be read."""
-        data: Any = self._client.get(self._key)
+        data = get_string(self._client, self._key, _MOST_ROWS)
         try:
-            rows = foreign_json.loads(data) if data else []
+            rows = foreign_json.loads(data, _MOST_ROWS) if isinstance(data, bytes) else []
         except ValueError:
             return []
         return rows if isinstance(rows, list) else []

@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain, zip_longest
-from typing import Any
 
 import redis
 
 from reveal_analyzer.telemetry.degraded import Degradation, degradations, summed
+from reveal_analyzer.telemetry.limited_values import Limited, get_all_fields
 from reveal_analyzer.telemetry.node_records import IsProven, NodeRecords
 from reveal_analyzer.telemetry.snapshot import Snapshot
 from reveal_contract import foreign_json
@@ -115,7 +115,7 @@ class StateStore:
 
     def get(self) -> TelemetryState:
         """Return the sum of all fresh states; remove old ones."""
-        rows: Any = self._client.hgetall(self._key)
+        rows = get_all_fields(self._client, self._key, _MOST_BYTES)
         now = self._now()
         fresh = []
         for owner, data in rows.items():
@@ -136,7 +136,9 @@ class StateStore:
         return float(seconds) + micros / 1e6
 
 
-def _parsed(data: bytes) -> tuple[float, TelemetryState] | None:
+def _parsed(data: Limited) -> tuple[float, TelemetryState] | None:
+    if not isinstance(data, bytes):  # longer than any state
+        return None
     try:
         # analyzers of earlier versions name no silent nodes
         time_s, reporting, learning, degraded, *rest = foreign_json.loads(data, _MOST_BYTES)

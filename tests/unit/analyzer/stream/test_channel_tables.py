@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from reveal_analyzer.stream import channel_tables
+from reveal_analyzer.stream import channel_tables, kept_tables
 from reveal_analyzer.stream.channel_tables import (
     FETCH_SECONDS,
     LONGEST_RETRY_SECONDS,
     PORTION,
-    UNUSED_SECONDS,
     ChannelTables,
 )
+from reveal_analyzer.stream.kept_tables import UNUSED_SECONDS
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.names import table_key
 from support.fake_clock import FakeClock
@@ -25,30 +25,55 @@ class Announced:
     """A Redis with the tables that collectors announced, one in two of an earlier version."""
 
     def __init__(self) -> None:
-        self.asked: list[int] = []
+        self.asked: list[int] = []  # tables of each request of several
+        self.longest = 0  # reply, in bytes
         self._own = {table_key("p", table.key): table.announcement() for table in TABLES[::2]}
         self._earlier = {table.key.hex(): table.to_json() for table in TABLES[1::2]}
-        self._replies: list[bytes | None] = []
 
-    def pipeline(self, *, transaction: bool) -> Announced:
-        return self
+    def pipeline(self, *, transaction: bool) -> Requests:
+        return Requests(self)
 
-    def __enter__(self) -> Announced:
+    def getrange(self, key: str, first: int, last: int) -> bytes:
+        return self._sent(self._own.get(key, b"")[first : last + 1])
+
+    def hstrlen(self, _: str, key: str) -> int:
+        return len(self._earlier.get(key, b""))
+
+    def eval(self, _: str, keys: int, key: str, most: int, *fields: str) -> list[Any]:
+        found = [self._earlier.get(field) for field in fields]
+        return [each if each is None or len(each) > most else self._sent(each) for each in found]
+
+    def _sent(self, reply: bytes) -> bytes:
+        self.longest = max(self.longest, len(reply))
+        return reply
+
+
+class Requests:
+    """A pipeline of it."""
+
+    def __init__(self, server: Announced) -> None:
+        self._server, self._replies, self._tables = server, list[Any](), 0
+
+    def __enter__(self) -> Requests:
         return self
 
     def __exit__(self, *_: object) -> None:
         pass
 
-    def get(self, key: str) -> None:
-        self._replies.append(self._own.get(key))
+    def getrange(self, *arguments: Any) -> None:
+        self._replies.append(self._server.getrange(*arguments))
 
-    def hget(self, _: str, key: str) -> None:
-        self._replies.append(self._earlier.get(key))
+    def hstrlen(self, *arguments: Any) -> None:
+        self._tables += 1
+        self._replies.append(self._server.hstrlen(*arguments))
 
-    def execute(self, *, raise_on_error: bool) -> list[bytes | None]:
-        replies, self._replies = self._replies, []
-        self.asked.append(len(replies) // 2)
-        return replies
+    def eval(self, *arguments: Any) -> None:
+        self._replies.append(self._server.eval(*arguments))
+
+    def execute(self, *, raise_on_error: bool) -> list[Any]:
+        if self._tables:
+            self._server.asked.append(self._tables)
+        return self._replies
 
 
 @pytest.fixture
@@ -107,3 +132,42 @@ def test_a_table_that_does_not_come_is_requested_less_and_less_often(clock: Fake
         clock.now += 0.05
     requests = client.asked.count(1)
     assert 60 / LONGEST_RETRY_SECONDS <= requests <= 2 * 60 / LONGEST_RETRY_SECONDS
+
+
+def test_large_tables_are_fetched_by_themselves_in_portions_of_limited_size(
+    clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(channel_tables, "SMALL_BYTES", 10)
+    monkeypatch.setattr(channel_tables, "PORTION_BYTES", 1)
+    known, client = ChannelTables("p"), Announced()
+    keys = [table.key for table in TABLES[:PORTION]]
+    for count in range(1, PORTION + 1):
+        missing = [key for key in keys if known.get(key) is None]
+        known.fetch(client, {key: ["n1"] for key in missing})  # type: ignore[arg-type]
+        assert sum(known.get(key) is not None for key in keys) == count
+        clock.now += LONGEST_RETRY_SECONDS
+
+
+def test_a_table_over_the_limit_is_not_transferred_and_logged_once(
+    clock: FakeClock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(channel_tables, "SMALL_BYTES", 10)
+    monkeypatch.setattr(channel_tables, "MAX_ANNOUNCEMENT", 20)
+    known, client = ChannelTables("p"), Announced()
+    for _ in range(3):
+        known.fetch(client, {TABLES[0].key: ["n1"]})  # type: ignore[arg-type]
+        clock.now += LONGEST_RETRY_SECONDS
+    assert known.get(TABLES[0].key) is None
+    assert client.longest == 21
+    assert caplog.text.count("20 are the most") == 1
+
+
+def test_a_node_that_announces_without_end_does_not_fill_the_memory(
+    clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_tables, "MOST_BYTES", 1000)
+    known, client = ChannelTables("p"), Announced()
+    for table in TABLES:
+        known.fetch(client, {table.key: ["n1"]})  # type: ignore[arg-type]
+    kept = [table for table in TABLES if known.get(table.key) is not None]
+    assert kept == TABLES[-3:]

@@ -7,8 +7,9 @@ from typing import Any, cast
 import pytest
 
 from reveal_analyzer.stream import waiting_slices
-from reveal_analyzer.stream.channel_tables import ChannelTables, DecodableTable
+from reveal_analyzer.stream.channel_tables import ChannelTables
 from reveal_analyzer.stream.consumer import StreamEntry
+from reveal_analyzer.stream.kept_tables import DecodableTable
 from reveal_analyzer.stream.waiting_slices import (
     HOLD_SECONDS,
     MAX_OF_NODE,
