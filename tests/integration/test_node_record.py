@@ -16,6 +16,7 @@ from reveal_collector.shipping.origin_proof import OriginProof
 from reveal_collector.shipping.resp import RedisConnection
 from reveal_contract import names
 from reveal_contract.channels import Channel, ChannelTable
+from reveal_contract.table_changes import TableChanges
 from support.fake_clock import FakeClock
 from support.redis_sinks import settings
 
@@ -186,3 +187,35 @@ def test_changes_that_cannot_be_used_are_logged_once(
     known._asked.clear()
     assert node.read(SECOND, known) is None
     assert caplog.text.count("cannot be used") == 1
+
+
+@pytest.mark.parametrize("by_changes", [False, True])
+def test_a_table_that_somebody_overwrote_is_announced_again(node: Node, by_changes: bool) -> None:
+    node.announce(FIRST, SECOND)
+    overwritten = node.changes_key(SECOND) if by_changes else names.table_key("default", FIRST.key)
+    others = TableChanges.between(FIRST, table_of(7)) if by_changes else table_of(7)
+    node.client.set(overwritten, others.announcement())
+    assert node.read(SECOND) is None
+    node.record.publish({}, None)
+    node.announce(SECOND)
+    assert node.read(SECOND) == SECOND
+
+
+def test_an_unusable_table_is_deleted_once_a_minute(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A collector of a later version may announce what an analyzer cannot read."""
+    clock = FakeClock()
+    monkeypatch.setattr("reveal_analyzer.stream.channel_tables.time.monotonic", clock)
+    known, key = ChannelTables("default"), names.table_key("default", FIRST.key)
+
+    def is_deleted() -> bool:
+        node.client.set(key, b"unusable")
+        assert node.read(FIRST, known) is None
+        return not node.client.exists(key)
+
+    assert is_deleted()
+    clock.now += 59
+    assert not is_deleted()
+    clock.now += 2
+    assert is_deleted()

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import redis
 
@@ -29,6 +29,9 @@ from reveal_contract.table_changes import TableChanges
 log = logging.getLogger(__name__)
 
 MAX_BAD = 512  # keys of unusable tables, which are logged once
+# What was overwritten is deleted, and collectors announce it again with their next status.  This is
+# the least pause: collectors of a later version may announce what this one cannot read.
+_DELETE_SECONDS = 60.0
 RETRY_SECONDS = 0.25  # until the second request; each later pause is twice as long
 LONGEST_RETRY_SECONDS = 4.0
 # Large tables take tens of milliseconds each.  When an analyzer starts, those of all nodes are new,
@@ -53,10 +56,19 @@ class _Asked:
         return now - self.last_s >= pause
 
 
+class _Announced(NamedTuple):
+    """Changes that a node announced of a table: their key in Redis and what they are."""
+
+    key: bytes  # of the table
+    where: str
+    changes: TableChanges
+
+
 class ChannelTables:
     """The announced tables; each is fetched once, unknown ones are requested again and again.
 
-    A table is announced whole, or by a node as its changes of one that was announced whole.
+    A table is announced whole, or by a node as its changes of one that was announced whole.  Keys
+    are digests, so what somebody else wrote in the place of a table is noticed here.
     """
 
     def __init__(self, profile: str) -> None:
@@ -64,6 +76,8 @@ class ChannelTables:
         self._known = KeptTables()
         self._asked: dict[bytes, _Asked] = {}
         self._bad: set[bytes] = set()
+        self._unusable: set[str] = set()  # keys in Redis
+        self._deleted: dict[str, float] = {}  # keys in Redis, and when
 
     def get(self, key: bytes) -> DecodableTable | None:
         return self._known.get(key)
@@ -98,21 +112,22 @@ class ChannelTables:
         changes = self._request_changes(
             client, [(key, node) for key in unknown for node in needed[key][:MOST_ASKED]]
         )
-        bases = {each.base for _, each in changes}
+        bases = {each.base for _, _, each in changes}
         self._request_whole(client, [key for key in bases if self.get(key) is None])
         based = self._apply(changes)
+        self._delete_unusable(client)
         for key, nodes in needed.items():
             if self.get(key) is not None:
                 self._known.note_newest(nodes, key, based.get(key, b""))
         self._known.forget()
 
-    def _apply(self, changes: Iterable[tuple[bytes, TableChanges]]) -> dict[bytes, bytes]:
+    def _apply(self, changes: Iterable[_Announced]) -> dict[bytes, bytes]:
         """Learn tables by their changes; return the base of each."""
         based: dict[bytes, bytes] = {}
-        for key, each in changes:
+        for key, where, each in changes:
             # a base that Redis lost is announced again: then it is requested with the changes
             if self.get(key) is None and (base := self.get(each.base)) is not None:
-                self._learn(key, partial(each.applied, base.table))
+                self._learn(key, where, partial(each.applied, base.table))
                 based[key] = each.base
         return based
 
@@ -145,7 +160,8 @@ class ChannelTables:
             if isinstance(whole, bytes):
                 self._learn_whole(key, whole)
             elif whole is not None:
-                self._refuse(key, TableError(too_long(whole, MAX_ANNOUNCEMENT)))
+                error = TableError(too_long(whole, MAX_ANNOUNCEMENT))
+                self._refuse(key, table_key(self._profile, key), error)
             left -= len(whole) if isinstance(whole, bytes) else whole or 0
 
     def _larger(self, client: redis.Redis, key: bytes) -> Limited:
@@ -157,43 +173,57 @@ class ChannelTables:
 
     def _request_changes(
         self, client: redis.Redis, asked: Sequence[tuple[bytes, str]]
-    ) -> list[tuple[bytes, TableChanges]]:
+    ) -> list[_Announced]:
         """Return the changes that these nodes announced of these tables."""
         if not asked:
             return []
+        keys = [table_changes_key(self._profile, key, node) for key, node in asked]
         with client.pipeline(transaction=False) as pipe:
-            for key, node in asked:
-                request_string(pipe, table_changes_key(self._profile, key, node), SMALL_BYTES)
+            for where in keys:
+                request_string(pipe, where, SMALL_BYTES)
             found: list[Any] = pipe.execute(raise_on_error=False)
-        result: list[tuple[bytes, TableChanges]] = []
-        for (key, _), reply in zip(asked, found, strict=True):
+        result: list[_Announced] = []
+        for (key, _), where, reply in zip(asked, keys, found, strict=True):
             data = string_of(reply, SMALL_BYTES)
             if data is None:
                 continue
             try:
-                result.append((key, _changes(data)))
+                result.append(_Announced(key, where, _changes(data)))
             except TableError as error:
-                self._refuse(key, error)
+                self._refuse(key, where, error)
         return result
 
     def _learn_whole(self, key: bytes, data: bytes) -> None:
-        self._learn(key, partial(ChannelTable.from_announcement, data))
+        where = table_key(self._profile, key)
+        self._learn(key, where, partial(ChannelTable.from_announcement, data))
 
-    def _learn(self, key: bytes, parse: Callable[[], ChannelTable]) -> None:
+    def _learn(self, key: bytes, where: str, parse: Callable[[], ChannelTable]) -> None:
         try:
             table = parse()
             if table.key != key:
                 raise TableError(f"its key is {table.key.hex()}")
         except TableError as error:
-            self._refuse(key, error)
+            self._refuse(key, where, error)
             return
         log_skipped(table)
         self._known.add(table)
 
-    def _refuse(self, key: bytes, error: TableError) -> None:
+    def _refuse(self, key: bytes, where: str, error: TableError) -> None:
         if key not in self._bad:
             log.warning("announced channel table %s cannot be used: %s", key.hex(), error)
         self._bad = {*self._bad, key} if len(self._bad) < MAX_BAD else {key}
+        self._unusable.add(where)
+
+    def _delete_unusable(self, client: redis.Redis) -> None:
+        """Delete what was announced and cannot be used, so that collectors announce it again."""
+        unusable, self._unusable = self._unusable, set()
+        now = time.monotonic()
+        self._deleted = {
+            where: since for where, since in self._deleted.items() if now - since < _DELETE_SECONDS
+        }
+        for where in sorted(unusable - self._deleted.keys()):
+            client.delete(where)
+            self._deleted[where] = now
 
 
 def _changes(data: bytes | int) -> TableChanges:

@@ -27,6 +27,7 @@ class Announced:
     def __init__(self) -> None:
         self.asked: list[int] = []  # tables of each request of several
         self.longest = 0  # reply, in bytes
+        self.deleted: list[str] = []
         self._own = {table_key("p", table.key): table.announcement() for table in TABLES[::2]}
         self._earlier = {table.key.hex(): table.to_json() for table in TABLES[1::2]}
 
@@ -35,6 +36,9 @@ class Announced:
 
     def getrange(self, key: str, first: int, last: int) -> bytes:
         return self._sent(self._own.get(key, b"")[first : last + 1])
+
+    def delete(self, key: str) -> None:
+        self.deleted.append(key)
 
     def hstrlen(self, _: str, key: str) -> int:
         return len(self._earlier.get(key, b""))
