@@ -31,11 +31,10 @@ from reveal_analyzer.ledger.loss_watch import NOTHING, LossWatch
 from reveal_analyzer.ledger.lost_time import LostTime, lost_time
 from reveal_analyzer.ledger.stop_watch import StopWatch
 from reveal_analyzer.ledger.totals import LedgerTotals
-from reveal_analyzer.live.discards import Discards
 from reveal_analyzer.live.job_starts import JobStarts
 from reveal_analyzer.live.score import OPTIONAL, LiveScore, Scored
 from reveal_analyzer.live.settings import live_settings
-from reveal_analyzer.live.writeback import Writeback
+from reveal_analyzer.live.unscored import Unscored
 from reveal_analyzer.paper.fit_budget import FitBudget
 from reveal_analyzer.paper.methods import PaperMethods, WindowSettings
 from reveal_analyzer.paper.mode import PaperMode
@@ -132,7 +131,7 @@ class NodeAnalyzer:
         self.ranks = RankRecorder(node, self._history)
         self._job_losses = JobLosses(rules, self._history.name)
         self._job_starts = JobStarts()
-        self._discards, self._writeback = Discards(), Writeback()
+        self._unscored = Unscored()
         self._findings = FindingTracker(
             node, rules, self._history, self._agreeing, selection, self._live
         )
@@ -293,11 +292,7 @@ class NodeAnalyzer:
         live.adopt_table(second)
         baseline = live.baseline()
         matches = self._match_signatures(second)
-        suppressed = (
-            self._job_starts.push(second)
-            | self._discards.push(second)
-            | self._writeback.push(second)
-        )
+        suppressed = self._job_starts.push(second) | self._unscored.push(second)
         self._scored = scored = live.score(
             second,
             alarm=bool(matches.present)
@@ -306,7 +301,7 @@ class NodeAnalyzer:
             alarmed={match.rule.subsystem for match in matches.present},
             opened=self._findings.opened,
             suppressed=suppressed,
-            values=self._selection.scorable(second.plan.columns, second.values),
+            values=self._scorable(second),
         )
         if live.learning:
             self._load = warmup_load(self._load, live.age, second)
@@ -340,6 +335,11 @@ class NodeAnalyzer:
             return NOTHING
         losses = self._losses.match(accounts, self._live.cpus, second.start_ns)
         return losses.joined(self._stops.match(accounts, second.start_ns))
+
+    def _scorable(self, second: Second) -> Floats:
+        """Return the values of a second that the score may use."""
+        values = self._selection.scorable(second.plan.columns, second.values)
+        return self._unscored.scorable(second, values, self._highest(second))
 
     @property
     def _has_ledger(self) -> bool:
