@@ -44,6 +44,7 @@ from reveal_analyzer.state.tree import Stateful, StateTree, integer, number, oct
 from reveal_analyzer.stream.clock_steps import ClockSteps
 from reveal_analyzer.subjects.directory import SubjectSource, no_subjects
 from reveal_analyzer.subjects.history import SubjectHistory
+from reveal_analyzer.verification.watch import VerificationWatch
 from reveal_contract.channels import Channel, ChannelTable
 from reveal_contract.finding import FindingUpdate, Method
 from reveal_contract.metric import Subsystem
@@ -56,7 +57,8 @@ __all__ = ["OPTIONAL_STATE", "Announced", "NodeAnalyzer", "Status"]
 
 # sections of the saved state that are left out, in this order, if it is too large
 OPTIONAL_STATE: tuple[SectionPath, ...] = (
-    ("minute",), *(("live", *path) for path in OPTIONAL), ("costs",), ("cases", "subjects")
+    ("minute",), *(("live", *path) for path in OPTIONAL), ("costs",), ("verification",),
+    ("cases", "subjects"),
 )  # fmt: skip
 # how the node is when nothing is wrong; jobs may be others in another scan
 _BASELINE = frozenset({"live", "job_starts"})
@@ -137,6 +139,9 @@ class NodeAnalyzer:
         )
         self._jobs = JobMonitor(node, rules, self._history, leave_out)
         self._costs = CostMeter(self._history.identity, self._jobs.has_recovered)
+        self._verifications = VerificationWatch(
+            lambda: self._history.listed, self._jobs.has_recovered
+        )
         self._gpu_time = GpuTime(lambda: self._history.listed, self._costs.lost_gpus)
         self.on_gpu_hours: Callable[[Mapping[str, GpuHours]], None] = _ignore
         self._paper: PaperMode | None = None
@@ -173,6 +178,8 @@ class NodeAnalyzer:
         if not self._paper:
             updates = self._jobs.update(message, table, self._findings.latest, updates)
         updates = self._costs.added(updates, self._now_ns)
+        if not self._paper:
+            updates += self._verifications.update(updates, self._jobs.step_times, self._now_ns)
         gpu_hours = self._gpu_time.push(self._now_ns)
         if silent:
             return []
@@ -185,6 +192,10 @@ class NodeAnalyzer:
         updates = self._job_losses.added((self._paper or self._findings).finish())
         updates = updates if self._paper else self._jobs.finish(updates)
         return self._costs.added(updates, self._now_ns)
+
+    def note_changes(self, changes: Sequence[str]) -> None:
+        """Note facts that changed lately, to see what they did for jobs that findings slow."""
+        self._verifications.note(changes, self._now_ns)
 
     def save(self) -> StateTree:
         """Return what was learned, by part; it may be saved at any time between two slices."""
@@ -236,6 +247,7 @@ class NodeAnalyzer:
             "live": self._live,
             "signatures": self._signatures,
             "cases": self._findings,
+            "verification": self._verifications,
             "minute": self.minutes,
         }
 

@@ -11,7 +11,9 @@ from reveal_analyzer.fleet.minute import MinuteRecorder
 from reveal_analyzer.gangs.recorder import RankRecorder
 from reveal_analyzer.state.codec import Position
 from reveal_analyzer.state.tree import StateTree, section
+from reveal_analyzer.verification.fact_changes import fact_changes
 from reveal_contract.channels import ChannelTable
+from reveal_contract.facts import Facts
 from reveal_contract.finding import FindingUpdate
 from reveal_contract.wire import Message
 
@@ -36,6 +38,9 @@ class Analysis(Protocol):
     ) -> Sequence[FindingUpdate]:
         """Analyze one slice; a ``silent`` one only fills the windows."""
 
+    def note_changes(self, changes: Sequence[str]) -> None:
+        """Note facts of the node that changed lately."""
+
     def finish(self) -> Sequence[FindingUpdate]:
         """Return the last state of each open finding."""
 
@@ -58,6 +63,14 @@ class WatchedNode:
     lost: bool = False  # it is silent, and its findings were given up
     replaying: bool = False  # what is open was reported by another analyzer, not yet by this one
     configuration: ConfigurationTracker = field(default_factory=ConfigurationTracker)
+    facts: Facts | None = None  # the last ones
+
+    def take_facts(self, facts: Facts, time_ns: int) -> list[FindingUpdate]:
+        """Evaluate the rules on new facts; what changed in them may help a job, or slow it."""
+        before, self.facts = self.facts, facts
+        if before is not None:
+            self.analysis.note_changes(fact_changes(before, facts))
+        return self.configuration.update(facts, time_ns)
 
     def save(self) -> StateTree:
         return {**self.analysis.save(), "configuration": self.configuration.save()}

@@ -300,7 +300,7 @@ class Worker:
             if self._fleet is not None:
                 self._fleet.set_facts(facts)
             if facts.node in self._nodes:
-                self._report(self._nodes[facts.node].configuration.update(facts, time.time_ns()))
+                self._report(self._nodes[facts.node].take_facts(facts, time.time_ns()))
 
     def _submit_minute(self, name: str) -> None:
         if self._fleet is None or (node := self._nodes.get(name)) is None:

@@ -15,6 +15,7 @@ from reveal_contract.costs import Cost, PodCost
 from reveal_contract.foreign_names import PrintableRecord
 from reveal_contract.metric import Subsystem
 from reveal_contract.names import camel_case
+from reveal_contract.verification import Verification
 
 _MOST_LOST = 99.9  # percent: who lost all of its time has no slowdown
 
@@ -53,6 +54,7 @@ class FindingChange(StrEnum):
     OPENED = "Opened"
     CHANGED = "Changed"
     RESOLVED = "Resolved"
+    VERIFIED = "Verified"  # what a change did for its job is known; it may be over
 
 
 class FindingScope(StrEnum):
@@ -251,7 +253,9 @@ class Finding(PrintableRecord):
     with the lost-time ledger.  ``delayed_job`` is the job that waits for the first pod or subject,
     if the scope is ``Job``.  ``cost`` is what the jobs lost in GPU-hours, if their GPUs are known,
     and ``pod_costs`` are the parts of the pods that lost most, on a single node.  ``resolution``
-    says why a resolved finding ended.  ``evidence_ref`` names the samples that are kept of it.
+    says why a resolved finding ended.  ``verification`` is the effect of the last change on the job
+    that it slowed, only in updates that are ``VERIFIED``.  ``evidence_ref`` names the samples that
+    are kept of it.
     """
 
     id: str
@@ -284,6 +288,7 @@ class Finding(PrintableRecord):
     delayed_job: DelayedJob | None = None
     cost: Cost | None = None
     pod_costs: tuple[PodCost, ...] = ()
+    verification: Verification | None = None
 
     @property
     def lost_gpu_hours(self) -> float:
@@ -352,6 +357,9 @@ class Finding(PrintableRecord):
             row["cost"] = self.cost.to_dict()
         if self.pod_costs:
             row["podCosts"] = [each.to_dict() for each in self.pod_costs]
+        if self.verification is not None:
+            noticed = rfc3339(self.verification.time_ns)
+            row["verification"] = {**self.verification.to_dict(), "time": noticed}
         if self.evidence_ref is not None:
             row["evidenceRef"] = _camel(self.evidence_ref)
         return row

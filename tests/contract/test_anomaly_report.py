@@ -27,6 +27,7 @@ from reveal_contract.kube.anomaly_report import MAX_BYTES, ReportOwner, WindowLe
 from reveal_contract.kube.names import REPORTS
 from reveal_contract.kube.report_parser import parse_report, parse_row
 from reveal_contract.metric import Subsystem
+from reveal_contract.verification import Effect, Verdict, Verification
 from support.crd_schema import faults, schema
 from support.finding_factory import ANY_FINDING, SECOND, START_NS, finding, largest
 from support.property_tests import examples
@@ -145,6 +146,22 @@ def test_a_cost_is_read_from_a_report_and_from_a_row() -> None:
     bare = parse_row({**costly.to_dict(), "cost": {"gpus": 8, "lostGPUHours": "1.250"}})
     assert bare is not None
     assert bare.cost == Cost(8, 0.0, 1.25, 1.25, 1.25)
+
+
+@pytest.mark.parametrize("effect", [Effect(-2.5, -4.0, -1.0), None])
+def test_a_verification_is_read_from_a_report_and_from_a_row(effect: Effect | None) -> None:
+    time_ns = START_NS - START_NS % 10**6
+    found = Verification(Verdict.WORSE, "cpu smt: on -> off", "ml/a-0", time_ns, effect)
+    verified = finding(verification=found)
+    written = report(verified, "p", 1)
+    read = parse_report(written.to_create(OWNER) | {"status": written.status})
+    assert read is not None
+    assert read.finding.verification == found
+    assert "verification" not in read.extra
+    row = parse_row(verified.to_dict())
+    assert row is not None
+    assert row.verification == found
+    assert written.to_apply_verification()["status"].keys() == {"verification"}
 
 
 def test_a_report_resolved_by_the_sink_has_the_reason() -> None:

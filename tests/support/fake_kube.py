@@ -26,6 +26,7 @@ class FakeKube:
     def __init__(self) -> None:
         self.profiles: dict[str, Object] = {"p": {"metadata": {"uid": "puid", "generation": 3}}}
         self.reports: dict[str, Object] = {}
+        self.verified: dict[str, Object] = {}  # of reports: what another manager owns
         self.events: dict[str, Object] = {}
         self.nodes: dict[str, str] = {"n1": "n1-uid"}
         self.conditions: list[tuple[str, Object]] = []
@@ -94,6 +95,12 @@ class FakeKube:
             raise NotFoundError(name)
         self.reports[name]["status"] = body["status"]
         return self.reports[name]
+
+    def apply_verification(self, name: str, body: Object) -> None:
+        self._asked("apply_verification", name)
+        if name not in self.reports:
+            raise NotFoundError(name)
+        self.verified[name] = body["status"]["verification"]
 
     def label_report(self, name: str, labels: Mapping[str, str]) -> None:
         self._asked("label_report", name)

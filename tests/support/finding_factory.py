@@ -35,6 +35,7 @@ from reveal_contract.finding import (
     finding_id,
 )
 from reveal_contract.metric import Subsystem
+from reveal_contract.verification import Effect, Verdict, Verification
 
 START_NS = 1_700_000_000_123_456_789
 ONSET_NS = 1_700_000_000_000_000_000
@@ -287,7 +288,11 @@ def finding_with_all_fields(now_ns: int) -> Finding:
         delayed_job=DelayedJob("ml/Job/train", 8, 12.0, 9.5, 14.0),
         cost=Cost(8, 0.818, 1.8004, 1.25, 2.4, "2.50 USD"),
         pod_costs=(PodCost("training/llm-0", 1.8004),),
-    )
+        verification=Verification(
+            Verdict.IMPROVED, "cpu smt: on -> off", "training/llm-worker-3",
+            _minutes_ago(now_ns, 11), Effect(10.2, 8.8, 11.6),
+        ),
+    )  # fmt: skip
 
 
 def _minutes_ago(now_ns: int, minutes: int) -> int:
@@ -348,5 +353,14 @@ ANY_FINDING = st.builds(
     lost_time=_many(st.builds(JobLoss, _TEXT, _TENTHS, st.integers(0, 60))),
     cost=st.none() | st.builds(Cost, st.integers(0, 10**6), _HOURS, _HOURS, _HOURS, _HOURS),
     pod_costs=_many(st.builds(PodCost, _WORD, _HOURS)),
+    verification=st.none()
+    | st.builds(
+        Verification,
+        st.sampled_from(Verdict),
+        _WORD,
+        _WORD,
+        _TIME,
+        st.none() | st.builds(Effect, _TENTHS, _TENTHS, _TENTHS),
+    ),
     resolution=st.sampled_from(Resolution),
 )

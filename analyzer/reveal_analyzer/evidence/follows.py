@@ -91,7 +91,8 @@ class Follows:
         Over the limit of ``MOST_FOLLOWED`` it is ``refused``.
         """
         finding, change = update.finding, update.change
-        if change is FindingChange.SUSPECTED or finding.kind is FindingKind.CONFIGURATION:
+        is_new = change not in (FindingChange.SUSPECTED, FindingChange.VERIFIED)
+        if not is_new or finding.kind is FindingKind.CONFIGURATION:
             return
         follow = self._follows.get(finding.id)
         if follow is None:

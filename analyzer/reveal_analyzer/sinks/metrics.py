@@ -41,7 +41,7 @@ _KUBE_GAUGES = {
     "up": ("reveal_kubernetes_up", "1 while the Kubernetes API accepts requests"),
     "waiting": ("reveal_reports_waiting", "Reports that wait for the Kubernetes API"),
 }
-_REPORT_RESULTS = ("created", "updated", "resolved", "invalid", "summed", "dropped")
+_REPORT_RESULTS = ("created", "updated", "resolved", "verified", "invalid", "summed", "dropped")
 _EVENT_RESULTS = ("posted", "repeated", "counted", "limited", "silenced", "dropped")
 
 
@@ -104,6 +104,8 @@ class Metrics:
         finding = update.finding
         if update.change is FindingChange.SUSPECTED:
             self._suspected.labels(finding.subsystem.value).inc()
+            return
+        if update.change is FindingChange.VERIFIED:
             return
         if update.change is FindingChange.OPENED:
             self._opened.labels(finding.subsystem.value, finding.severity.value).inc()

@@ -14,6 +14,7 @@ from reveal_cli.findings_table import (
     hours_text,
     state_text,
     subject_text,
+    verification_text,
 )
 from reveal_cli.jobs import affected_job, present_subjects, subject_name
 from reveal_cli.kubectl.reports import ClusterReport
@@ -137,6 +138,7 @@ def _parts(item: ClusterReport, now_ns: int) -> Iterator[tuple[str, str]]:
     yield "victims", ", ".join(finding.victims)
     for label, text in _labeled("cost", costs(finding)):
         yield label, text
+    yield "verified", verification_text(finding)
     yield "what to do", finding.hypothesis.remediation if finding.hypothesis else ""
     yield "silenced", silence_text(item, now_ns)
     for label, text in _labeled("evidence", map(evidence_text, finding.evidence[:_EVIDENCE_ROWS])):

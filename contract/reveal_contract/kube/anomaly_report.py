@@ -253,6 +253,11 @@ class Report:
             "status": self.status,
         }
 
+    def to_apply_verification(self) -> dict[str, Any]:
+        """Return the status with the verification alone, for server-side apply."""
+        verification = {"verification": self.status.get("verification")}
+        return {**self.to_apply(), "status": verification}
+
     def continuing(self, other: Report) -> Report:
         """Return this report under the name and identity of ``other``, which it continues."""
         return replace(self, name=other.name, identity=other.identity)

@@ -54,6 +54,8 @@ _TEXTS: dict[str | None, int] = {
     "lostTime.subject": 317,
     "podCosts.name": 317,
     "delayedJob.name": 317,
+    "verification.subject": 317,
+    "verification.change": 256,
     None: 128,
 }
 _UNLIMITED = ("id", "node_name")  # they identify the finding: its spec never changes

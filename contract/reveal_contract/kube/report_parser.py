@@ -29,14 +29,15 @@ from reveal_contract.finding import (
 from reveal_contract.kube.anomaly_report import Columns, Report, ReportIdentity, Windows
 from reveal_contract.kube.names import LABEL_SEVERITY
 from reveal_contract.metric import Subsystem
+from reveal_contract.verification import Effect, Verdict, Verification
 
 _REQUIRED_OF_STATUS = {"state", "severity", "subsystem"}
 _KNOWN = {
     "state", "severity", "subsystem", "subsystems", "lastSeenTime", "resolvedTime",
     "resolution", "claim", "hypothesis", "methods", "evidence", "pods", "subjects", "victims",
     "peers", "impact", "scorePercent", "confidencePercent", "notes", "cause", "agree", "podNames",
-    "shareMetric", "lostTime", "delayedJob", "cost", "podCosts", "evidenceRef", "windows",
-    "profileGeneration",
+    "shareMetric", "lostTime", "delayedJob", "cost", "podCosts", "verification", "evidenceRef",
+    "windows", "profileGeneration",
 }  # fmt: skip
 
 Row = Mapping[str, Any]
@@ -121,7 +122,7 @@ def _with_status(name: str, identity: ReportIdentity, status: Row) -> Report:
 def _finding(identity: ReportIdentity, status: Row) -> Finding:
     hypothesis, peers, impact = (status.get(key) for key in ("hypothesis", "peers", "impact"))
     ref, delayed, cost = (status.get(key) for key in ("evidenceRef", "delayedJob", "cost"))
-    resolved = status.get("resolvedTime")
+    resolved, verified = status.get("resolvedTime"), status.get("verification")
     last_time = status.get("lastSeenTime")
     return Finding(
         id=identity.finding_id,
@@ -154,6 +155,7 @@ def _finding(identity: ReportIdentity, status: Row) -> Finding:
         delayed_job=_delayed_job(delayed) if delayed else None,
         cost=_cost(cost) if cost else None,
         pod_costs=tuple(map(_pod_cost, status.get("podCosts", ()))),
+        verification=_verification(verified) if verified else None,
     )
 
 
@@ -237,6 +239,17 @@ def _cost(row: Row) -> Cost:
 
 def _pod_cost(row: Row) -> PodCost:
     return PodCost(row["name"], float(row["lostGPUHours"]))
+
+
+def _verification(row: Row) -> Verification:
+    effect = None
+    if "effectPercent" in row:
+        percent = float(row["effectPercent"])
+        low, high = (float(row.get(key, percent)) for key in ("lowPercent", "highPercent"))
+        effect = Effect(percent, low, high)
+    time_ns = _ns(row["time"]) if "time" in row else 0
+    verdict = Verdict(row["verdict"])
+    return Verification(verdict, row["change"], row.get("subject", ""), time_ns, effect)
 
 
 def _impact(row: Row) -> Impact:

@@ -14,6 +14,7 @@ from reveal_contract.metric import Subsystem
 from reveal_contract.settings import AnalyzerSettings
 from reveal_contract.subjects import Identity, SubjectKind
 from reveal_contract.time_units import NS_PER_HOUR, NS_PER_SECOND
+from reveal_contract.verification import Verdict
 from support.heartbeat_nodes import JOB, HeartbeatNode, Job
 from support.synthetic_node import FAST
 
@@ -86,6 +87,48 @@ def test_the_gpu_time_of_pods_is_counted_with_what_they_lose_of_it() -> None:
     # what was lost before the finding opened is not in it
     assert sum(each.lost for each in counted) == pytest.approx(last.cost.lost_gpu_hours, rel=0.3)
     assert counted[0].lost == counted[-1].lost == 0.0
+
+
+@pytest.mark.parametrize("percent", [5, 12, 30])
+def test_the_end_of_a_slowdown_is_verified_by_the_steps_before_and_after(percent: float) -> None:
+    updates = run(analyzer(), node(percent, OVER + 120))
+    (update,) = (each for each in updates if each.change is FindingChange.VERIFIED)
+    assert update is updates[-1]
+    assert update.finding.state is State.RESOLVED
+    found = update.finding.verification
+    assert found is not None
+    assert (found.verdict, found.subject, found.change) == (
+        Verdict.IMPROVED, JOB, "the cause ended",
+    )  # fmt: skip
+    assert found.effect is not None
+    assert found.effect.percent == pytest.approx(100 * percent / (100 + percent), abs=1)
+    assert found.effect.low <= 100 * percent / (100 + percent) <= found.effect.high
+
+
+@pytest.mark.parametrize(
+    ("helps", "verdict"), [(True, Verdict.IMPROVED), (False, Verdict.NO_EFFECT)]
+)
+def test_a_change_of_facts_is_verified_while_the_finding_is_open(
+    helps: bool, verdict: Verdict
+) -> None:
+    """Half of the slowdown is gone 100 s before the change is noticed, or all of it stays."""
+    changed, noticed, end = 400, 500, 600
+
+    def slower(second: int) -> float:
+        return 1 + (0.12 if helps and second >= changed else 0.24) * (second >= ONSET)
+
+    job = Job(0.45, 0.2, 0.02, slower=slower)
+    watched, judge = HeartbeatNode({JOB: job}, end, others=OTHERS), analyzer()
+    updates: list[FindingUpdate] = []
+    for message in watched.slices(lambda _: QUIET):
+        if message.sequence == noticed:
+            judge.note_changes(["cpu smt: on -> off"])
+        updates += judge.analyze(message, watched.table)
+    (update,) = (each for each in updates if each.change is FindingChange.VERIFIED)
+    found = update.finding.verification
+    assert found is not None
+    assert update.finding.state is State.OPEN
+    assert (found.verdict, found.change) == (verdict, "cpu smt: on -> off")
 
 
 def test_a_healthy_job_has_no_finding_and_is_in_the_status() -> None:

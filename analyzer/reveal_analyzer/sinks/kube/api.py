@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 CONNECT_SECONDS, READ_SECONDS = 3.0, 10.0
 _MANAGER = [("fieldManager", ANALYZER_MANAGER)]
 _FORCED = [*_MANAGER, ("force", "true")]
+_OF_VERIFICATION = [("fieldManager", f"{ANALYZER_MANAGER}-verification"), ("force", "true")]
 _URGENT = ",".join(URGENT)
 
 Object = dict[str, Any]
@@ -61,6 +62,12 @@ class SinkApi(Protocol):
 
     def apply_report_status(self, name: str, body: Object) -> Object:
         """Write the whole status, by server-side apply, and return the report.
+
+        ``NotFoundError`` without such a report.
+        """
+
+    def apply_verification(self, name: str, body: Object) -> None:
+        """Write ``status.verification`` alone, as another manager: nothing else is removed.
 
         ``NotFoundError`` without such a report.
         """
@@ -145,6 +152,13 @@ class KubernetesApi:
     def apply_report_status(self, name: str, body: Object) -> Object:
         where = path(REPORT_KIND, "", name, "status")
         return self._reports.send(body, partial(self._apply, where))
+
+    def apply_verification(self, name: str, body: Object) -> None:
+        where = path(REPORT_KIND, "", name, "status")
+        send = partial(
+            self._transport.request, "PATCH", where, query=_OF_VERIFICATION, content=APPLY
+        )
+        self._reports.send(body, send)
 
     def label_report(self, name: str, labels: Mapping[str, str]) -> None:
         self._merge(path(REPORT_KIND, "", name), {"metadata": {"labels": dict(labels)}})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, deque
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -14,6 +14,7 @@ from reveal_contract.kube.anomaly_report import Report, ReportOwner
 from reveal_contract.kube.errors import (
     AlreadyExistsError,
     ApiError,
+    InvalidObjectError,
     NotFoundError,
     UnavailableError,
 )
@@ -25,17 +26,20 @@ log = logging.getLogger(__name__)
 
 UID_SECONDS = 600.0  # a node may be created again under its name, with another uid
 _MAX_UIDS = 4096
+MAX_VERIFIED = 1_000
 MAX_ATTEMPTS = 8  # of an Event that the server fails with an internal error
 
 
 class Delivery:
     """Writes by ``api``; raises ``ApiError`` where a report could not be written.
 
-    ``reports`` counts writes by result, ``events`` Events by result.  ``instance`` is the pod.
+    ``reports`` counts writes by result, ``events`` Events by result.  ``verified`` are reports
+    with the effect of a change.  ``instance`` is the pod.
     """
 
     def __init__(self, api: SinkApi, instance: str) -> None:
         self.reports: Counter[str] = Counter()
+        self.verified: deque[Report] = deque(maxlen=MAX_VERIFIED)  # to be written
         self.events: Counter[str] = Counter()
         self._api, self._instance = api, instance
         self._recorder = EventRecorder()
@@ -64,6 +68,20 @@ class Delivery:
         while entry.events:
             self._write_event(entry, now_s)
         return report
+
+    def write_verified(self) -> None:
+        """Write the effects of changes that are ``verified``, into reports that the API has."""
+        while self.verified:
+            report = self.verified[0]
+            try:
+                self._api.apply_verification(report.name, report.to_apply_verification())
+                self.reports["verified"] += 1
+            except NotFoundError:  # too mild, part of the summary, or deleted
+                pass
+            except InvalidObjectError as error:
+                self.reports["invalid"] += 1
+                log.error("the API rejects the verification of %s: %s", report.name, error)
+            self.verified.popleft()
 
     def write_due_series(self, now_ns: int) -> None:
         """Write the series of Events that went on or ended."""

@@ -14,6 +14,7 @@ from reveal_contract.settings import AnalyzerSettings
 from reveal_contract.time_units import NS_PER_SECOND
 
 MAX_ENTRIES = 10_000
+_MOST_FORMER = 1_000
 
 
 class Entries:
@@ -28,6 +29,7 @@ class Entries:
         self._with_events, self._price = settings.events, settings.gpu_hour_price
         self._entries: dict[str, ReportEntry] = {}
         self._names: dict[str, str] = {}  # of reports, by the ids of findings
+        self._former: dict[str, str] = {}  # the same of entries that were dropped
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -42,6 +44,10 @@ class Entries:
     def of_finding(self, finding_id: str) -> ReportEntry | None:
         """Return the entry of a finding."""
         return self._entries.get(self._names.get(finding_id, ""))
+
+    def name_of(self, finding_id: str) -> str:
+        """Return the name of the report of a finding, also of one that is over; "" if unknown."""
+        return self._names.get(finding_id) or self._former.get(finding_id, "")
 
     def add(self, entry: ReportEntry) -> bool:
         """Add an entry; False where there are too many already."""
@@ -58,13 +64,19 @@ class Entries:
         if self._entries.get(name) is entry:
             del self._entries[name]
         if self._names.get(entry.finding_id) == name:
-            del self._names[entry.finding_id]
+            self._former[entry.finding_id] = self._names.pop(entry.finding_id)
+            if len(self._former) > _MOST_FORMER:
+                del self._former[next(iter(self._former))]
 
-    def report_of(self, finding: Finding) -> Report:
-        """Return the report of a finding; its generation is known when it is written."""
+    def report_of(self, finding: Finding, name: str = "") -> Report:
+        """Return the report of a finding; its generation is known when it is written.
+
+        ``name`` is that of a report that it continues.
+        """
         if finding.cost is not None:
             finding = replace(finding, cost=replace(finding.cost, price=self._price))
-        return report(finding, self._profile, 0, self._lengths)
+        own = report(finding, self._profile, 0, self._lengths)
+        return replace(own, name=name) if name else own
 
     def refresh(self, entry: ReportEntry, now_s: float) -> None:
         """Move the report's last observation to now, by the clock of its node.

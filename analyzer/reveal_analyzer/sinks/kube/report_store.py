@@ -86,6 +86,7 @@ class ReportStore:
         self._min_rank = Severity(settings.min_severity).rank
         # findings too mild for a new report, until it is known whether the API has one
         self._mild: dict[str, Finding] = {}
+        self._verified: list[Report] = []
         self._listed = False
 
     def __len__(self) -> int:
@@ -103,6 +104,11 @@ class ReportStore:
         """Take an update of a finding."""
         finding = update.finding
         if update.change is FindingChange.SUSPECTED:
+            return
+        if update.change is FindingChange.VERIFIED:
+            self._verified.append(
+                self._entries.report_of(finding, self._entries.name_of(finding.id))
+            )
             return
         entry = self._entries.of_finding(finding.id)
         if entry is None:
@@ -189,6 +195,11 @@ class ReportStore:
         entry.written_core, entry.written_s, entry.attempts = written.core, now_s, 0
         if not entry.report.open and not entry.dirty:
             self._entries.drop(entry)
+
+    def pop_verified(self) -> list[Report]:
+        """Return the reports with changes whose effect became known since the last call."""
+        found, self._verified = self._verified, []
+        return found
 
     def drop_invalid(self, entry: ReportEntry) -> None:
         """Forget a report that the API will never accept."""

@@ -301,8 +301,10 @@ class KubeSink:
             now, now_ns = time.monotonic(), time.time_ns()
             self._store.admit(now, now_ns)
             due = self._store.due(now, now_ns)
+            self._delivery.verified.extend(self._store.pop_verified())
         self._write_spool()
         self._deliver_all(due)
+        self._delivery.write_verified()
 
     def _read_silences(self, now: float) -> None:
         """Read who silenced which urgent report, where such a report puts a condition on a node.
