@@ -19,7 +19,7 @@ from support.helm_chart import CHART, NAMESPACE, ROOT
 
 CONDITIONS = (
     "Ready", "SpecAccepted", "CollectorsAvailable", "AnalyzerAvailable", "StreamReachable",
-    "NodesReporting", "Degraded", "Learning",
+    "NodesReporting", "Degraded", "Learning", "FindingsRecur",
 )  # fmt: skip
 REDIS = ("--set", "redis.url=redis://redis.example.com:6379/0")
 

@@ -14,6 +14,7 @@ from typing import Any
 from reveal_contract.kube.names import clipped
 from reveal_operator.observed import Workload
 from reveal_operator.pod_failures import TRANSIENT, Failure
+from reveal_operator.recurrence import Recurrence
 
 Condition = dict[str, Any]
 
@@ -25,6 +26,7 @@ STREAM_REACHABLE = "StreamReachable"
 NODES_REPORTING = "NodesReporting"
 DEGRADED = "Degraded"
 LEARNING = "Learning"
+FINDINGS_RECUR = "FindingsRecur"
 
 TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
 MAX_MESSAGE = 2048  # bytes; the schema in crds/
@@ -67,7 +69,8 @@ class ConditionInputs:
     where the pods were not inspected.  ``telemetry`` is the analyzer's part of the status.
     ``silent`` names nodes that do not report.
     ``settling`` is the status that ``NodesReporting`` keeps while nodes are silent only for a
-    moment, "" once that lasts.
+    moment, "" once that lasts.  ``recurring`` are the causes that return on nodes, None before the
+    reports are listed.
     """
 
     generation: int
@@ -82,6 +85,7 @@ class ConditionInputs:
     settling: str = ""
     silent: SilentNodes = SilentNodes()
     overlaps: tuple[ProfileOverlap, ...] = ()
+    recurring: tuple[Recurrence, ...] | None = None
 
     @property
     def trusted_telemetry(self) -> Mapping[str, Any]:
@@ -129,7 +133,8 @@ def evaluate(facts: ConditionInputs) -> list[ConditionCheck]:
         stream_reachable(trusted),
         nodes_reporting(facts),
     ]
-    return [ready(facts, parts), *parts, degraded(facts, trusted), learning(trusted)]
+    others = [degraded(facts, trusted), learning(trusted), findings_recur(facts.recurring)]
+    return [ready(facts, parts), *parts, *others]
 
 
 def ready(facts: ConditionInputs, parts: Sequence[ConditionCheck]) -> ConditionCheck:
@@ -258,6 +263,21 @@ def learning(telemetry: Mapping[str, Any] | None) -> ConditionCheck:
         return ConditionCheck(LEARNING, TRUE, "NodesLearning", message)
     message = f"the baselines of {reporting} nodes are known"
     return ConditionCheck(LEARNING, FALSE, "Learned", message)
+
+
+def findings_recur(recurring: Sequence[Recurrence] | None) -> ConditionCheck:
+    """Return whether a cause returns on a node: each finding may be short, the defect lasts."""
+    if recurring is None:
+        return ConditionCheck(FINDINGS_RECUR, UNKNOWN, "Pending", "the reports are not listed yet")
+    if not recurring:
+        return ConditionCheck(FINDINGS_RECUR, FALSE, "NoneRecurs", "no cause returns on a node")
+    named = [
+        f"{each.cause} on {each.node}: {each.findings} findings since {each.since[:16]}Z"
+        for each in recurring[:_MOST_NAMED]
+    ]
+    more = len(recurring) - len(named)
+    message = "; ".join(named) + (f"; and {more} more" if more else "")
+    return ConditionCheck(FINDINGS_RECUR, TRUE, "CausesReturn", message)
 
 
 def find(known: Sequence[Condition], kind: str) -> Condition:

@@ -36,6 +36,7 @@ from reveal_operator.placement import Placement
 from reveal_operator.plan import PlanCache, ProfilePlan, with_hypotheses
 from reveal_operator.profile_events import EventSender
 from reveal_operator.profile_status import StatusWriter, status_of
+from reveal_operator.recurrence import Recurrence, recurrences
 from reveal_operator.report_records import ReportIndex
 from reveal_operator.retention import RetentionLimits
 from reveal_operator.rollout import RolloutOrder, without_collectors
@@ -145,7 +146,8 @@ class Reconciler:
         settling = self._silence.update(
             profile.name, inputs.silent_nodes, find(known, NODES_REPORTING)["status"]
         )
-        inputs = await self._with_silent_nodes(profile, replace(inputs, settling=settling.status))
+        inputs = replace(inputs, settling=settling.status, recurring=self._recurring(profile.name))
+        inputs = await self._with_silent_nodes(profile, inputs)
         self._count_nodes(profile.name, inputs)
         moment = datetime.fromtimestamp(self._now(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         status = status_of(inputs, self._reports.counts(profile.name), previous, moment)
@@ -155,6 +157,10 @@ class Reconciler:
         if result.failed is not None:
             raise result.failed
         return min((pause for pause in (again, settling.again) if pause), default=None)
+
+    def _recurring(self, name: str) -> tuple[Recurrence, ...] | None:
+        listed = self._reports.listed.is_set()
+        return recurrences(self._reports.of(name)) if listed else None
 
     async def _with_silent_nodes(
         self, profile: ObservedProfile, inputs: ConditionInputs

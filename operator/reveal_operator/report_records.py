@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from reveal_contract.finding import State
+from reveal_contract.finding import FindingKind, State
 from reveal_contract.kube.errors import GONE, NOT_FOUND, ApiError
 from reveal_contract.kube.names import ANALYZER_MANAGER, REPORT_KIND
 from reveal_contract.runtime.backoff import Backoff
@@ -30,6 +31,7 @@ class ReportRecord(NamedTuple):
     """What retention and status need.
 
     ``resolved`` is when it was resolved by the API server's clock, in epoch seconds, 0 while open.
+    ``cause`` is that of an anomaly on ``node``, and ``onset`` when it was first seen (RFC 3339).
     """
 
     name: str
@@ -38,6 +40,9 @@ class ReportRecord(NamedTuple):
     profile: str
     is_open: bool
     resolved: float
+    node: str = ""
+    cause: str = ""
+    onset: str = ""
 
 
 class ReportCounts(NamedTuple):
@@ -50,14 +55,20 @@ class ReportCounts(NamedTuple):
 def report_of(body: Mapping[str, Any]) -> ReportRecord:
     """Return the record of an AnomalyReport; one without a status is new, so it is open."""
     metadata, status = body["metadata"], body.get("status") or {}
+    spec = body.get("spec") or {}
     resolved = status.get("state") == State.RESOLVED.value
+    is_anomaly = spec.get("kind") == FindingKind.ANOMALY.value
     return ReportRecord(
         name=metadata["name"],
         uid=metadata["uid"],
         version=metadata["resourceVersion"],
-        profile=((body.get("spec") or {}).get("profileRef") or {}).get("name", ""),
+        profile=(spec.get("profileRef") or {}).get("name", ""),
         is_open=not resolved,
         resolved=_when_resolved(metadata, status) if resolved else 0.0,
+        # the same few names in ten thousand reports
+        node=sys.intern(str(spec.get("nodeName", ""))),
+        cause=sys.intern(str(status.get("cause", ""))) if is_anomaly else "",
+        onset=str(spec.get("firstSeenTime", "")),
     )
 
 

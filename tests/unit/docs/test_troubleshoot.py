@@ -42,6 +42,7 @@ def reasons() -> set[str]:
         conditions.READY, conditions.SPEC_ACCEPTED, conditions.COLLECTORS_AVAILABLE,
         conditions.ANALYZER_AVAILABLE, conditions.STREAM_REACHABLE,
         conditions.NODES_REPORTING, conditions.DEGRADED, conditions.LEARNING,
+        conditions.FINDINGS_RECUR,
     }  # fmt: skip
     statuses = {conditions.TRUE, conditions.FALSE, conditions.UNKNOWN}
     [perf] = degradations("node", _PERF.encode())

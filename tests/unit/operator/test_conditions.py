@@ -13,6 +13,7 @@ from reveal_operator.conditions import (
     ANALYZER_AVAILABLE,
     COLLECTORS_AVAILABLE,
     DEGRADED,
+    FINDINGS_RECUR,
     LEARNING,
     MAX_MESSAGE,
     NODES_REPORTING,
@@ -29,6 +30,7 @@ from reveal_operator.conditions import (
 )
 from reveal_operator.observed import Workload
 from reveal_operator.pod_failures import Failure
+from reveal_operator.recurrence import Recurrence
 
 NOW, LATER = "2026-01-02T03:04:05Z", "2026-01-02T03:05:05Z"
 TYPES = [
@@ -40,6 +42,7 @@ TYPES = [
     NODES_REPORTING,
     DEGRADED,
     LEARNING,
+    FINDINGS_RECUR,
 ]
 
 
@@ -372,3 +375,16 @@ def test_the_schema_takes_the_conditions_of_any_facts(
     if ready["status"] == "True":
         assert all(condition["status"] == "True" for condition in others)
     assert conditions(later, after, "2030-01-01T00:00:00Z") == after
+
+
+def test_causes_that_return_are_named_with_their_nodes() -> None:
+    onset = "2026-01-02T03:04:05.678Z"
+    found = tuple(Recurrence(f"gpu-{n}", "PacketLoss", 9 - n, onset) for n in range(7))
+    facts = replace(GOOD, recurring=found)
+    assert of(facts, FINDINGS_RECUR) == ("True", "CausesReturn")
+    text = message(facts, FINDINGS_RECUR)
+    assert text.startswith("PacketLoss on gpu-0: 9 findings since 2026-01-02T03:04Z; ")
+    assert text.endswith("; and 2 more")
+    assert of(facts, READY) == ("True", "Watching")
+    assert of(replace(GOOD, recurring=()), FINDINGS_RECUR) == ("False", "NoneRecurs")
+    assert of(GOOD, FINDINGS_RECUR) == ("Unknown", "Pending")
