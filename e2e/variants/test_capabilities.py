@@ -81,7 +81,7 @@ def _paused(published: PublishedSources) -> set[str]:
 
 def _lasting(published: PublishedSources) -> list[str]:
     """Fallbacks without those of the CPU budget, which follow the load of the machine."""
-    return [phrase for phrase in published.degraded if " -> " not in phrase]
+    return [phrase for phrase in published.degraded if not phrase.startswith("CPU budget of ")]
 
 
 def _row(source: str, privileged: PublishedSources, now: PublishedSources) -> str:
