@@ -12,7 +12,7 @@ its state, severity, subsystem, cause or pods change, else every five minutes wh
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +23,7 @@ from reveal_analyzer.sinks.kube.admission import (
     continue_report,
     may_lack_opening_event,
 )
-from reveal_analyzer.sinks.kube.entries import Entries
+from reveal_analyzer.sinks.kube.entries import MAX_ENTRIES, Entries
 from reveal_analyzer.sinks.kube.entry import Admission, Observation, ReportEntry
 from reveal_analyzer.sinks.kube.observation import ObservationTracker
 from reveal_analyzer.sinks.kube.summary import Summary
@@ -86,7 +86,7 @@ class ReportStore:
         self._min_rank = Severity(settings.min_severity).rank
         # findings too mild for a new report, until it is known whether the API has one
         self._mild: dict[str, Finding] = {}
-        self._verified: list[Report] = []
+        self._verified: deque[Report] = deque(maxlen=MAX_ENTRIES)
         self._listed = False
 
     def __len__(self) -> int:
@@ -198,7 +198,8 @@ class ReportStore:
 
     def pop_verified(self) -> list[Report]:
         """Return the reports with changes whose effect became known since the last call."""
-        found, self._verified = self._verified, []
+        found = list(self._verified)
+        self._verified.clear()
         return found
 
     def drop_invalid(self, entry: ReportEntry) -> None:
