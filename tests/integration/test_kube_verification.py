@@ -61,7 +61,7 @@ def test_the_effect_of_a_change_stays_while_the_report_is_written_again(
     assert status(bench)["verification"]["verdict"] == "NoEffect"
 
 
-def test_a_later_effect_replaces_the_earlier_one_in_a_report_that_is_over(
+def test_a_later_effect_replaces_the_earlier_in_a_report_that_is_over(
     bench: ApiServerSink,
 ) -> None:
     bench.update(opened(), verified(opened(), FOUND))

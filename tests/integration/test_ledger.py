@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -53,6 +54,7 @@ class Subject:
         def enter() -> None:
             for folder in self.folders:
                 (folder / "cgroup.procs").write_text(str(os.getpid()))
+            time.sleep(0.001)  # a thread counts in a new cgroup from its next switch on
             if cpu is not None:
                 os.sched_setaffinity(0, {cpu})
 

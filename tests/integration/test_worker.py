@@ -52,6 +52,7 @@ class Recorder:
     open: Finding | None = None
     restored: int | None = None
     learning: bool = False
+    changes: list[str] = field(default_factory=list)
 
     def analyze(
         self, message: Message, table: ChannelTable, *, data: bytes = b"", silent: bool = False
@@ -67,6 +68,9 @@ class Recorder:
             State.OPEN, begin, end, "it is slow",
         )  # fmt: skip
         return () if silent else [FindingUpdate(FindingChange.OPENED, self.open)]
+
+    def note_changes(self, changes: Sequence[str]) -> None:
+        self.changes += changes
 
     def finish(self) -> Sequence[FindingUpdate]:
         return [FindingUpdate(FindingChange.CHANGED, self.open)] if self.open else ()
@@ -149,6 +153,8 @@ def test_a_bad_configuration_opens_a_finding_and_its_fix_resolves_it(
     bench.turn_until(lambda: len(rows()) == 2)
     kind = ["Configuration", "Open", "SlowClocksource"]
     assert rows() == [kind, ["Configuration", "Resolved", "SlowClocksource"]]
+    [change] = bench.recorders[0].changes
+    assert change.startswith("kernel clocksource: ") and change.endswith(" -> tsc")
     bench.worker.close()
 
 

@@ -29,7 +29,7 @@ def many(count: int, **parts: Any) -> list[ReportRecord]:
     return [record(number, **parts) for number in range(count)]
 
 
-def test_findings_of_one_cause_on_one_node_recur() -> None:
+def test_findings_of_the_same_cause_on_the_same_node_recur() -> None:
     found = recurrences(reversed(many(LEAST_FINDINGS)))
     assert found == (
         Recurrence("gpu-07", "PacketLoss", LEAST_FINDINGS, "2026-01-02T03:00:00.000Z"),
