@@ -378,10 +378,8 @@ def test_requests_count_for_their_disk(live: Live, tmp_path: Path, second_disk: 
     read = ("/bin/dd", f"if={second_disk}", "of=/dev/null", "bs=64k", "iflag=direct")
     assert live.b.start(*read, "status=none").wait(60) == 0
     now = live.read()
-    used = [
-        {disk for disk, time in enumerate(now.disks[subject.slot]) if time}
-        for subject in (live.a, live.b)
-    ]
+    of_each = (now.disks[subject.slot] for subject in (live.a, live.b))
+    used = [{disk for disk, spent_ns in enumerate(times) if spent_ns} for times in of_each]
     if not used[0]:
         pytest.skip("the file is on no disk that requests wait for")
     assert not used[0] & used[1]
