@@ -181,12 +181,12 @@ def test_two_analyzers_in_turn_write_the_same_report(
     first = bench.sink
     bench.folder = tmp_path / "second"
     bench.start()
-    bench.update(opened("cpu-anew", severity=Severity.HIGH))
+    bench.update(opened("cpu-next", severity=Severity.HIGH))
     bench.idle()
     (stored,) = bench.reports
     assert stored["spec"]["findingID"] == "cpu-1"
     assert stored["status"]["severity"] == "High"
-    bench.update(resolved("cpu-anew", severity=Severity.HIGH))
+    bench.update(resolved("cpu-next", severity=Severity.HIGH))
     bench.idle()
     assert [item["status"]["state"] for item in bench.reports] == ["Resolved"]
     first.close()

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from reveal_analyzer.heartbeat.tracker import StepTime
+from reveal_analyzer.ledger.cost_meter import lost_share
 from reveal_contract.finding import Impact
 from reveal_contract.time_units import NS_PER_SECOND
 from reveal_contract.verification import Effect, Verdict
@@ -64,8 +65,7 @@ def verdict(found: Effect, slowdown_percent: float) -> Verdict:
         return Verdict.IMPROVED
     if found.high <= -LEAST_EFFECT:
         return Verdict.WORSE
-    # all of the slowdown would be this share of the step
-    whole = 100 * slowdown_percent / (100 + max(0.0, slowdown_percent))
-    most = max(_MOST_OF_NONE, _SHARE_OF_NONE * whole)
+    # all of the slowdown is this share of the step
+    most = max(_MOST_OF_NONE, _SHARE_OF_NONE * 100 * lost_share(slowdown_percent))
     is_none = max(abs(found.low), abs(found.high)) <= most
     return Verdict.NO_EFFECT if is_none else Verdict.UNKNOWN

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from reveal_analyzer.sinks.kube import backoff
 from reveal_analyzer.sinks.kube.api import SinkApi
 from reveal_analyzer.sinks.kube.spool import FILE
 from reveal_analyzer.telemetry.snapshot import Snapshot
@@ -24,20 +22,7 @@ from support.fake_kube import FakeKube
 from support.finding_factory import changed, finding, opened, resolved
 from support.kube_sink_harness import SinkHarness
 
-
-@pytest.fixture(autouse=True)
-def _hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backoff, "FIRST_S", 0.01)
-    monkeypatch.setattr(backoff, "REFUSED_FIRST_S", 0.01)
-    monkeypatch.setattr(backoff, "LONGEST_S", 0.05)
-    monkeypatch.setattr("reveal_analyzer.sinks.kube.sink.ROUND_SECONDS", 0.01)
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[SinkHarness]:
-    result = SinkHarness(tmp_path)
-    yield result
-    result.sink.close()
+pytestmark = pytest.mark.usefixtures("hurried")
 
 
 def test_a_finding_has_a_report_and_an_event_and_is_resolved(bench: SinkHarness) -> None:
@@ -216,7 +201,7 @@ def test_a_take_over_between_report_and_event_sends_the_event(tmp_path: Path) ->
     api.fail = lambda name, about: None
     for number in range(2):  # the second one does not repeat what the first one reported
         second = SinkHarness(tmp_path / f"b{number}", api)
-        second.update(opened(f"cpu-anew-{number}"))
+        second.update(opened(f"cpu-next-{number}"))
         second.until(second.idle)
         second.until(lambda: api.reasons() == ["AnomalyDetected"])
         second.sink.close()
@@ -305,12 +290,12 @@ def test_another_analyzer_goes_on_with_the_same_report(tmp_path: Path) -> None:
     second.observe(shards=frozenset())
     second.observe()
     second.update(
-        opened("cpu-anew", severity=Severity.HIGH),
+        opened("cpu-next", severity=Severity.HIGH),
     )
     second.until(
         lambda: second.idle() and api.reports["p-n1-cpu-1"]["status"]["severity"] == "High"
     )
-    second.update(resolved("cpu-anew", severity=Severity.HIGH))
+    second.update(resolved("cpu-next", severity=Severity.HIGH))
     second.until(lambda: api.reports["p-n1-cpu-1"]["status"]["state"] == "Resolved")
     assert list(api.reports) == ["p-n1-cpu-1"]
     for bench in (first, second):

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from reveal_analyzer.sinks.kube import backoff
 from reveal_contract.finding import FindingChange, FindingUpdate
 from reveal_contract.kube.errors import InvalidObjectError, UnavailableError
 from reveal_contract.verification import Effect, Verdict, Verification
@@ -23,18 +21,7 @@ FOUND = Verification(
 )
 
 
-@pytest.fixture(autouse=True)
-def _hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backoff, "FIRST_S", 0.01)
-    monkeypatch.setattr(backoff, "LONGEST_S", 0.05)
-    monkeypatch.setattr("reveal_analyzer.sinks.kube.sink.ROUND_SECONDS", 0.01)
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[SinkHarness]:
-    result = SinkHarness(tmp_path)
-    yield result
-    result.sink.close()
+pytestmark = pytest.mark.usefixtures("hurried")
 
 
 def verified(update: FindingUpdate, found: Verification = FOUND) -> FindingUpdate:
@@ -76,11 +63,11 @@ def test_a_report_that_another_finding_continues_gets_it_under_its_name(tmp_path
     first.until(lambda: api.reasons() == ["AnomalyDetected"])
     first.sink.close()
     second = SinkHarness(tmp_path / "b", api)
-    second.update(opened("cpu-anew"))
+    second.update(opened("cpu-next"))
     second.until(second.idle)
-    second.update(resolved("cpu-anew"))
+    second.update(resolved("cpu-next"))
     second.until(lambda: api.reports[NAME]["status"]["state"] == "Resolved")
-    second.update(verified(resolved("cpu-anew")))
+    second.update(verified(resolved("cpu-next")))
     second.until(lambda: api.verified)
     assert list(api.verified) == [NAME]
     second.sink.close()
